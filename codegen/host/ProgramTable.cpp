@@ -11,6 +11,7 @@
 #include "codegen/host/RuntimeCalls.h"
 #include "dialects/nn/NNWeightNames.h"
 #include "passes/step/RunningStatistics.h"
+#include "passes/step/StepTraffic.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -385,6 +386,8 @@ LogicalResult writeProgramTable(llvm::raw_ostream &os,
   if (options.predictedCollectiveWait > 0)
     os << "  .predictedCollectiveWait = "
        << llvm::format("%.6g", options.predictedCollectiveWait) << ",\n";
+  if (runtime::Traffic sent = pipe::trafficOf(layout.module); sent.messages > 0)
+    os << "  .sent = {" << sent.messages << ", " << sent.bytes << "},\n";
   os << "  .timetable = " << text::rawLiteral(options.timetable)
      << ",\n  .planJson = " << text::rawLiteral(options.planJson) << ",\n";
   if (StringRef device = layout.target->hostStyle().deviceProgram;

@@ -14,6 +14,7 @@
 #include "passes/schedules/files/PlanFile.h"
 #include "passes/step/Prediction.h"
 #include "passes/step/StepOrder.h"
+#include "passes/step/StepTraffic.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -116,24 +117,6 @@ static void countStreams(ModuleOp module, std::vector<RankPlan> &ranks) {
   }
 }
 
-/// What one replica sends in transfers, and all of them for sums.
-static int64_t sentIn(ModuleOp module, const Plan &plan) {
-  int64_t bytes = 0;
-  for (auto program : module.getOps<pipe::RankOp>())
-    if (program.getMode() == pipe::StepMode::train)
-      for (auto send : program.getBody()->getOps<pipe::PostSendOp>())
-        bytes +=
-            plan.replicas *
-            pipe::byteSize(cast<RankedTensorType>(send.getValue().getType()));
-  for (const schedules::TimedWork &timed : plan.simulation.works)
-    // The ranks of each replica share a tied weight, replicas of each rank a
-    // stage.
-    if (timed.work.on == schedules::Resource::Group)
-      bytes += schedules::bytesSentBy(timed.work) *
-               (timed.work.replicas > 1 ? 1 : plan.replicas);
-  return bytes;
-}
-
 FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
                          Precision precision) {
   Plan plan;
@@ -173,7 +156,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
     plan.coresHere = cores;
     plan.secondsHere = secondsOnCores(plan.simulation, plan.replicas, cores);
   }
-  plan.sentBytes = sentIn(module, plan);
+  plan.sent = pipe::trafficOf(module);
   plan.timetable = schedules::printTimetable(plan.order);
   if (plan.replicas > 1)
     plan.timetable += "each of " + count(plan.replicas, "replica") +
@@ -259,7 +242,9 @@ llvm::json::Value Plan::toJson() const {
       {"timetable", timetable},
       {"predicted_step_seconds", simulation.globalStepTime},
       {"predicted_exposed_seconds", simulation.exposedSeconds},
-      {"predicted_collective_wait_seconds", simulation.longestWorkWait()}};
+      {"predicted_collective_wait_seconds", simulation.longestWorkWait()},
+      {"sent_messages", sent.messages},
+      {"sent_bytes", sent.bytes}};
   if (!chosen.empty())
     plan["chosen"] = chosen;
   return plan;

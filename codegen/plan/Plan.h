@@ -14,6 +14,7 @@
 #include "passes/schedules/Simulator.h"
 #include "passes/schedules/drawing/Picture.h"
 #include "passes/step/CostModel.h"
+#include "runtime/core/Traffic.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
@@ -71,7 +72,7 @@ struct Plan {
   std::string timetable;
   /// What ranks send to each other in a training step of all replicas, in
   /// transfers and for sums.
-  int64_t sentBytes = 0;
+  runtime::Traffic sent;
   /// Where this machine has fewer cores than the program has ranks in all its
   /// replicas: how many, and the least time of a step on them. 0 elsewhere.
   int64_t coresHere = 0;

@@ -13,6 +13,7 @@
 #include "runtime/core/Mesh.h"
 #include "runtime/core/Optimizer.h"
 #include "runtime/core/Table.h"
+#include "runtime/core/Traffic.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -244,6 +245,9 @@ struct Program {
   /// How many seconds the rank that waits longest for its groups is predicted
   /// to stand still for them.
   double predictedCollectiveWait = 0;
+  /// What all ranks of all replicas send in one call of `step`, norms of
+  /// gradients aside.
+  Traffic sent = {};
   /// Printed by --timetable.
   const char *timetable = "";
   /// Printed by --plan.

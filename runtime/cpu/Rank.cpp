@@ -144,6 +144,8 @@ void Rank::clipGradients() {
 
 double Rank::takeCollectiveWait() { return std::exchange(collectiveWait, 0); }
 
+Traffic Rank::takeSent() { return collectives().takeSent(); }
+
 void Rank::poll() { transport().poll(); }
 
 //===----------------------------------------------------------------------===//

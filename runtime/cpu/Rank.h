@@ -73,6 +73,7 @@ public:
   void write(Buffer buffer, const void *source) override;
   void captureGradients() override;
   double takeCollectiveWait() override;
+  Traffic takeSent() override;
   int64_t arenaPeak() const override { return arena.peak(); }
   int64_t arenaBytes() const override { return arena.bytes(); }
 

@@ -11,8 +11,10 @@
 #ifndef PIPEWRIGHT_RUNTIME_NET_GROUPTRANSPORT_H
 #define PIPEWRIGHT_RUNTIME_NET_GROUPTRANSPORT_H
 
+#include "runtime/core/Traffic.h"
 #include "runtime/net/Transport.h"
 
+#include <utility>
 #include <vector>
 
 namespace pipewright::runtime {
@@ -26,6 +28,8 @@ public:
   int64_t rank() const override { return self; }
   int64_t size() const override { return static_cast<int64_t>(members.size()); }
   void postSend(Line to, const void *data, int64_t bytes) override {
+    if (to.lane != Lane::Control)
+      sent += {1, bytes};
     whole.postSend(inWhole(to), data, bytes);
   }
   void postReceive(Line from, void *data, int64_t bytes) override {
@@ -40,12 +44,17 @@ public:
     return whole.nameOf(members[member]);
   }
 
+  /// What this member has sent to others since the last call, without barriers
+  /// and sums.
+  Traffic takeSent() { return std::exchange(sent, {}); }
+
 private:
   Line inWhole(Line line) const { return {members.at(line.peer), line.lane}; }
 
   Transport &whole;
   const std::vector<int64_t> members;
   int64_t self = -1;
+  Traffic sent;
 };
 
 } // namespace pipewright::runtime

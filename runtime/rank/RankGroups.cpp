@@ -32,10 +32,12 @@ RankGroups::RankGroups(const Program &program, Transport &processes)
   for (const GroupInfo &members : program.groups)
     if (members.axis == Axis::Data)
       groups.push_back(std::make_unique<Group>(
-          processes, program.mesh().groupOf(processes.rank(), Axis::Data)));
+          processes, program.mesh().groupOf(processes.rank(), Axis::Data),
+          /*isOfRanks=*/false));
     else
       groups.push_back(members.has(ranks.rank())
-                           ? std::make_unique<Group>(ranks, members.ranks)
+                           ? std::make_unique<Group>(ranks, members.ranks,
+                                                     /*isOfRanks=*/true)
                            : nullptr);
 }
 
@@ -66,4 +68,13 @@ const RankGroups::Begun &RankGroups::oldest() const {
 void RankGroups::finishOldest() {
   groups[oldest().group]->exchange.finish();
   begun.pop_front();
+}
+
+Traffic RankGroups::takeSent() {
+  Traffic sent = ranks.takeSent();
+  // Groups of ranks send through `ranks`.
+  for (const std::unique_ptr<Group> &group : groups)
+    if (group && !group->isOfRanks)
+      sent += group->transport.takeSent();
+  return sent;
 }

@@ -49,16 +49,22 @@ public:
   const Begun &oldest() const;
   /// Blocks until it is over.
   void finishOldest();
+  /// What this rank has sent to others since the last call, in its pipeline and
+  /// its groups.
+  Traffic takeSent();
   /// Whether none is under way.
   bool isIdle() const { return begun.empty(); }
 
 private:
   struct Group {
-    Group(Transport &transport, const std::vector<int64_t> &members)
-        : transport(transport, members), exchange(this->transport) {}
+    Group(Transport &transport, const std::vector<int64_t> &members,
+          bool isOfRanks)
+        : transport(transport, members), exchange(this->transport),
+          isOfRanks(isOfRanks) {}
 
     GroupTransport transport;
     Collectives exchange;
+    const bool isOfRanks;
   };
 
   GroupTransport ranks;

@@ -113,6 +113,9 @@ public:
   /// The seconds since the last call in which the rank stood still for what its
   /// groups do; negative where that is not measured.
   virtual double takeCollectiveWait() { return -1; }
+  /// What generated code has sent to other ranks and replicas since the last
+  /// call; negative where that is not counted.
+  virtual Traffic takeSent() { return {-1, -1}; }
 
   /// Counts from 0; part of the random numbers' counter.
   int64_t step() const { return stepNumber; }

@@ -118,8 +118,19 @@ static std::string residentText(const std::string &who,
          " + heap, stacks and generated code " + bytesText(std::max(0.0, rest));
 }
 
-/// What each rank tells of its memory, in bytes.
-enum RowOf { Planned, Peak, Scratch, All, Files, Pinned, Graphs, Wait };
+/// What each rank tells: of its memory, in bytes, and of its last step.
+enum RowOf {
+  Planned,
+  Peak,
+  Scratch,
+  All,
+  Files,
+  Pinned,
+  Graphs,
+  Wait,
+  Messages,
+  Sent
+};
 using Row = std::vector<double>;
 
 /// "17.2 MB + 13.1 MB", or the least and the most of many.
@@ -227,7 +238,8 @@ static void logMemory(const Program &program, size_t process, const Row &row,
 
 /// How long the rank that waits longest stands still for what groups do.
 static std::string collectiveWaitText(const Program &program,
-                            const std::vector<Row> &rows, JsonLines &log) {
+                                      const std::vector<Row> &rows,
+                                      JsonLines &log) {
   double measured = -1;
   for (const Row &row : rows)
     measured = std::max(measured, row[Wait] / program.updates);
@@ -240,6 +252,38 @@ static std::string collectiveWaitText(const Program &program,
          " for collectives (median of the rank that waits longest), "
          "predicted " +
          secondsText(predicted) + "\n";
+}
+
+/// What all ranks have sent in the last step, which is what the plan says.
+static std::string sentText(const Program &program,
+                            const std::vector<Row> &rows, JsonLines &log) {
+  double messages = 0, bytes = 0;
+  for (const Row &row : rows) {
+    if (row[Messages] < 0)
+      return "";
+    messages += row[Messages];
+    bytes += row[Sent];
+  }
+  const auto plannedMessages = static_cast<double>(program.sent.messages),
+             plannedBytes = static_cast<double>(program.sent.bytes);
+  const bool isAsPlanned = messages == plannedMessages && bytes == plannedBytes;
+  if (isAsPlanned && messages == 0)
+    return "";
+  log.write({{"measured_sent_messages", messages},
+             {"planned_sent_messages", plannedMessages},
+             {"measured_sent_bytes", bytes},
+             {"planned_sent_bytes", plannedBytes}});
+  auto text = [](double count, double size) {
+    return std::to_string(static_cast<int64_t>(count)) + " messages, " +
+           bytesText(size);
+  };
+  return "sent       " + text(messages, bytes) + " in " +
+         (program.updates == 1 ? "a step"
+                               : std::to_string(program.updates) + " steps") +
+         " of all ranks" +
+         (isAsPlanned ? " (as planned)"
+                      : ", planned " + text(plannedMessages, plannedBytes)) +
+         "\n";
 }
 
 std::string pipewright::runtime::summaryText(Worker &rank,
@@ -255,7 +299,9 @@ std::string pipewright::runtime::summaryText(Worker &rank,
        static_cast<double>(rank.scratchBytes()), own.all, own.files,
        static_cast<double>(rank.pinnedBytes()),
        static_cast<double>(rank.graphs()),
-       times.collectiveWaits.isEmpty() ? -1 : times.collectiveWaits.median()});
+       times.collectiveWaits.isEmpty() ? -1 : times.collectiveWaits.median(),
+       static_cast<double>(times.sent.messages),
+       static_cast<double>(times.sent.bytes)});
   const Program &program = rank.wholeProgram();
   std::string text;
   if (!times.steps.isEmpty()) {
@@ -269,6 +315,7 @@ std::string pipewright::runtime::summaryText(Worker &rank,
     log.write({{"measured_step_seconds", measured},
                {"predicted_step_seconds", predicted}});
     text += collectiveWaitText(program, rows, log);
+    text += sentText(program, rows, log);
   }
   text += options.memory
               ? memoryTable(program, options, launch, rows, own, evaluated)

@@ -29,6 +29,8 @@ struct MeasuredTimes {
   /// Of that, how long the rank stood still for what its groups do; negative:
   /// not measured.
   const StepTimes &collectiveWaits;
+  /// What the rank sent in the last one; negative: not counted.
+  Traffic sent;
 };
 
 /// What is known before the first step.

@@ -106,6 +106,8 @@ private:
   /// How weights that several ranks hold differ; the same on all of them.
   std::string difference;
   StepTimes stepTimes, collectiveWaits;
+  /// In the last step.
+  Traffic sent;
   bool evaluated = false;
   /// What this rank cannot go on with; it ends with this when all have saved.
   std::string trouble;
@@ -366,8 +368,10 @@ void Trainer::chooseSamples(int64_t number, Batches &batches) {
 void Trainer::runStep(int64_t number, Batches &batches,
                       const std::vector<float> &learningRates) {
   auto run = [&] {
+    rank.takeSent();
     rank.beginStep(number, learningRates);
     rank.runStep();
+    sent = rank.takeSent();
   };
   const int64_t done = (number + 1) * program.updates;
   if (record.isDue(done)) {
@@ -501,8 +505,9 @@ void Trainer::keepLastCheckpoint(int64_t done) {
 
 void Trainer::finish() {
   Transport &transport = rank.transport();
-  const std::string summary = summaryText(
-      rank, options, launch, {stepTimes, collectiveWaits}, evaluated, log);
+  const std::string summary =
+      summaryText(rank, options, launch, {stepTimes, collectiveWaits, sent},
+                  evaluated, log);
   if (options.steps > 0)
     say(summary);
   if (platformOf(program).hasDeadlines())

@@ -348,7 +348,7 @@ static void printComparison(llvm::raw_ostream &os,
     os << llvm::formatv(" {0,7:F1} % {1,10} {2,10} {3,10}", bubble * 100,
                         codegen::formatBytes(each.stashes()),
                         codegen::formatBytes(arena),
-                        codegen::formatBytes(plan.sentBytes));
+                        codegen::formatBytes(plan.sent.bytes));
     if (isShared)
       os << llvm::formatv(
           " {0,10}", codegen::formatSeconds(plan.simulation.exposedSeconds));

@@ -138,6 +138,25 @@ TEST(Rank, TalksToTheRanksOfItsReplica) {
   });
 }
 
+/// A message to the other rank; to each other replica its part of two numbers,
+/// and the rank's own sum. The third replica has no part. Barriers do not count.
+TEST(Rank, CountsWhatItSends) {
+  runSix([](Rank &rank) {
+    const Buffer range = {0, 8}, scratch = {64, 16}, other = {96, 4};
+    rank.takeSent();
+    const int64_t peer = 1 - rank.number();
+    rank.postReceive(peer, other);
+    rank.postSend(peer, Buffer{0, 4});
+    rank.waitReceive(peer);
+    rank.waitSend(peer);
+    rank.allReduce(0, ElementType::F32, range, scratch);
+    rank.waitCollective();
+    rank.transport().barrier();
+    EXPECT_EQ(rank.takeSent(), (Traffic{5, rank.replica() < 2 ? 16 : 12}));
+    EXPECT_EQ(rank.takeSent(), Traffic());
+  });
+}
+
 TEST(Rank, TellsHowLongItWaitsForItsGroups) {
   runSix([](Rank &rank) {
     const Buffer range = {0, 8}, scratch = {64, 16};

@@ -1,0 +1,121 @@
+//===- StepTraffic.cpp - What the ranks of a step send --------------------===//
+//
+// See StepTraffic.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/step/StepTraffic.h"
+
+#include "passes/step/RunningStatistics.h"
+#include "runtime/calls/CollectiveParts.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+using runtime::Traffic;
+
+/// The bytes of the range that a collective is of; 0 where it has no place.
+static int64_t rangeBytes(ArenaOp arena, CollectiveOp op) {
+  for (Operation &fixed : *arena.getBody()) {
+    if (auto place = dyn_cast<PlaceOp>(fixed);
+        place && op.getWeight() && place.getStage() == op.getStage() &&
+        place.getWeight() == *op.getWeight())
+      return place.getBuffer().getBytes() / (op.getRounded() ? 2 : 1);
+    if (auto optimizer = dyn_cast<OptimizerOp>(fixed);
+        optimizer && !op.getWeight() && optimizer.getStage() == op.getStage())
+      return optimizer.getWeights().getBytes() / (op.getRounded() ? 2 : 1);
+  }
+  return 0;
+}
+
+namespace {
+
+/// What the members of a group do together.
+struct Exchange {
+  runtime::CollectiveKind kind;
+  int64_t members, bytes, width;
+  int64_t root = 0;
+
+  Traffic sentBy(int64_t member) const;
+};
+
+} // namespace
+
+/// What somebody owns goes from all others to its owner, and from there to all
+/// others.
+Traffic Exchange::sentBy(int64_t member) const {
+  const runtime::CollectiveFacts &facts = runtime::factsOf(kind);
+  const std::vector<int64_t> bounds =
+      runtime::evenBounds(bytes / width, members);
+  auto ownedBy = [&](int64_t of) {
+    return width * runtime::ownedBy(kind, bounds, root, of).count();
+  };
+  auto isOwner = [&](int64_t of) { return !facts.rooted || of == root; };
+  Traffic sent;
+  if (facts.reduces)
+    for (int64_t other = 0; other < members; ++other)
+      if (other != member && isOwner(other))
+        sent += {1, ownedBy(other)};
+  if ((!facts.reduces || facts.replicates) && isOwner(member))
+    sent += {members - 1, (members - 1) * ownedBy(member)};
+  return sent;
+}
+
+/// Of a rank in all replicas.
+static Traffic sentBy(ArenaOp arena, CollectiveOp op, int64_t replicas) {
+  const int64_t width = op.getRounded() ? 2 : 4;
+  Exchange exchange{op.getKind(), op.countMembers(), rangeBytes(arena, op),
+                    width, static_cast<int64_t>(op.getRoot().value_or(0))};
+  ArrayRef<int64_t> ranks = op.getOver().getRanks();
+  auto numberOf = [&](int64_t rank) {
+    return llvm::find(ranks, rank) - ranks.begin();
+  };
+  const bool isOfReplicas = op.getOver().isOfReplicas();
+  if (op.getRoot() && !isOfReplicas)
+    exchange.root = numberOf(exchange.root);
+  Traffic sent;
+  for (int64_t replica = 0; replica < replicas; ++replica)
+    sent += exchange.sentBy(isOfReplicas ? replica : numberOf(arena.getRank()));
+  return sent;
+}
+
+/// Statistics are summed as one range.
+static Traffic sentBy(MergeStatisticsOp op, int64_t replicas) {
+  auto module = op->getParentOfType<ModuleOp>();
+  Exchange exchange{runtime::CollectiveKind::AllReduce, replicas, 0, 4};
+  auto stage = module.lookupSymbol<StageOp>(op.getStageAttr().getAttr());
+  for (auto [weight, decay] : decaysOf(stage))
+    exchange.bytes +=
+        byteSize(module.lookupSymbol<nn::WeightOp>(weight).getTensorType());
+  Traffic sent;
+  for (int64_t replica = 0; replica < replicas; ++replica)
+    sent += exchange.sentBy(replica);
+  return sent;
+}
+
+static Traffic sentBy(ArenaOp arena, RankOp program) {
+  const int64_t replicas =
+      programOf(program->getParentOfType<ModuleOp>()).replicas;
+  Traffic sent;
+  for (Operation &op : *program.getBody())
+    if (auto post = dyn_cast<PostSendOp>(op))
+      sent += {replicas, replicas * byteSize(cast<RankedTensorType>(
+                                        post.getValue().getType()))};
+    else if (auto together = dyn_cast<CollectiveOp>(op))
+      sent += sentBy(arena, together, replicas);
+    else if (auto merge = dyn_cast<MergeStatisticsOp>(op))
+      sent += sentBy(merge, replicas);
+  return sent;
+}
+
+Traffic pipewright::pipe::trafficOf(ModuleOp allocated) {
+  Traffic sent;
+  for (auto program : allocated.getOps<RankOp>())
+    for (auto arena : allocated.getOps<ArenaOp>())
+      if (program.getMode() == StepMode::train &&
+          program.getRank() == arena.getRank())
+        sent += sentBy(arena, program);
+  return sent;
+}
