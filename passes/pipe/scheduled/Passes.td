@@ -52,13 +52,13 @@ def PipeShareGradients
 
     Between its last backward of a turn and there its sum runs beside tasks.
     `pipe-plan-memory` gives stages the same bytes that are not in use at one
-    time. A rank is left as it is if that saves nothing: if it has no more stages
-    than `ranges`, or if parts that are kept, and what others send to add to
+    time. Nothing is kept where that saves nothing: on ranks with no more stages
+    than `ranges`, and where parts that are kept, and what others send to add to
     them, take as many bytes.
 
-    With 1 no memory is shared, but those that would update first do: the weights
-    that replicas have updated are gathered beside backwards of other stages,
-    not all at the end of the step.
+    With 1, and where nothing is kept, those that would update first still do: the
+    weights that replicas have updated are gathered beside backwards of other
+    stages, not all at the end of the step.
 
     Stages that hold a weight together with others have ranges of their own and
     update at the end; so do all with two copies of the model, and where

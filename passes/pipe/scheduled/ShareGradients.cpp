@@ -3,9 +3,9 @@
 // Stages of a rank take turns in a few ranges for their gradients. One that is
 // done with its backwards when another wants its range updates first; one that
 // is not has what it has summed over replicas, keeps its part of that, and
-// begins anew later. Where that takes as much memory as the ranges save,
-// is changed. With ZeRO-1 no memory is shared, but updates move likewise: their
-// weights are gathered beside what follows.
+// begins anew later, where that takes less memory than the ranges save. With
+// ZeRO-1 no memory is shared, but updates move likewise: their weights are
+// gathered beside what follows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -203,7 +203,7 @@ void RangeSharer::advanceUpdates() {
 
 void RangeSharer::run() {
   if (!savesMemory())
-    return;
+    return advanceUpdates();
   forEachTurn([&](StageUse &use, TaskOp task) { makeRoom(use, task); });
   // What has its range to the end.
   for (auto &[stage, use] : uses) {
