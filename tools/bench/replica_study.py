@@ -1,0 +1,315 @@
+#!/usr/bin/python3
+"""What of the replicas' sums lengthens a step, by schedule, level of ZeRO and batch: a simulation.
+
+    tools/bench/replica_study.py [--machine v100] [--micro-batches 8,16,32,64] [--save FILE.jsonl]
+    tools/bench/replica_study.py --load FILE.jsonl
+
+A stack of decoder layers in bf16, one pipeline in each node of 8 GPUs, one replica in each node, so
+that a GPU sends gradients over its share of the node's network. The figures of a machine take the
+place of those of the core at hand, in a cache folder of the script's own; nothing is compiled or
+run. The model's weights are a file without content.
+
+`pipewright plan` orders the tasks and the sums. It knows one speed for all links, so its plan is
+given the faster links within a node and `pipewright check` simulates it again, with the sums and
+without them. Prints Markdown: a table of all steps, one of the shares of the ideal step, and that
+one as a drawing.
+"""
+
+import argparse
+import json
+import os
+import re
+import struct
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from pipetools.running import Failure, call, exit_with, find_pipewright  # noqa: E402
+
+# What a step of GPT-2 reached in bf16 on an H200 (MachineModel::h100), over the published peaks of
+# its processor: products, attention, memory. Taken to be the same on other GPUs.
+SHARES = (640 / 989, 218 / 989, 2.8 / 3.35)
+# Published: FLOP/s of tensor cores in 16 bits, bytes per second of memory, of the links within a
+# node and of a GPU's share of its network, both in one direction.
+MACHINES = {
+    # Tesla V100 SXM2 (data sheet); DGX-1 (white paper): an NVLink between neighbours, in one
+    # direction; four InfiniBand adapters of 100 Gb/s for eight GPUs.
+    "v100": (125e12, 900e9, 25e9, 4 * 12.5e9 / 8),
+    # A100 80 GB SXM, DGX A100 (data sheets): NVLink of 600 GB/s in both directions together; eight
+    # InfiniBand adapters of 200 Gb/s for eight GPUs.
+    "a100": (312e12, 2039e9, 300e9, 25e9),
+    # H100 SXM, DGX H100 (data sheets): NVLink of 900 GB/s in both directions together; eight
+    # InfiniBand adapters of 400 Gb/s for eight GPUs.
+    "h100": (989e12, 3.35e12, 450e9, 50e9),
+}
+# As MachineModel::h100 has them.
+SECONDS = {"seconds_per_random": 1e-12, "seconds_per_call": 2e-6, "link_latency": 10e-6}
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "breadth-first")
+LETTERS = {"gpipe": "G", "1f1b": "1", "interleaved": "I", "breadth-first": "B"}
+
+
+class Model:
+    """An ONNX file in protobuf's wire format: pre-norm layers with a GELU perceptron, no embedding
+    and no head, so that all stages are alike."""
+
+    FLOAT, INT64, INT, INTS = 1, 7, 2, 7
+
+    def __init__(self, layers, width, heads, positions):
+        self.nodes, self.tensors, self.width = [], [], width
+        self.constant("split", [4], self.INT64, struct.pack("<4q", 0, positions, heads, width // heads))
+        self.constant("merge", [3], self.INT64, struct.pack("<3q", 0, positions, width))
+        self.constant("scale", [], self.FLOAT, struct.pack("<f", (width // heads) ** -0.5))
+        value = "x"
+        for layer in range(layers):
+            value = self.layer(f"h.{layer}.", value)
+        values = [self.fields((1, name), (2, self.type_of(positions))) for name in ("x", value)]
+        graph = self.fields(*((1, node) for node in self.nodes), (2, "decoder"),
+                            *((5, tensor) for tensor in self.tensors), (11, values[0]), (12, values[1]))
+        self.bytes = self.fields((1, 9), (7, graph), (8, self.fields((1, ""), (2, 20))))
+
+    @staticmethod
+    def varint(number):
+        number &= (1 << 64) - 1
+        out = bytearray()
+        while number > 127:
+            out.append(number & 127 | 128)
+            number >>= 7
+        return bytes(out + bytes([number]))
+
+    @classmethod
+    def fields(cls, *pairs):
+        out = b""
+        for number, value in pairs:
+            if isinstance(value, int):
+                out += cls.varint(number << 3) + cls.varint(value)
+            else:
+                value = value.encode() if isinstance(value, str) else value
+                out += cls.varint(number << 3 | 2) + cls.varint(len(value)) + value
+        return out
+
+    def type_of(self, positions):
+        sizes = [(2, "batch"), (1, positions), (1, self.width)]
+        shape = self.fields(*((1, self.fields(size)) for size in sizes))
+        return self.fields((1, self.fields((1, self.FLOAT), (2, shape))))
+
+    def constant(self, name, shape, kind, content):
+        self.tensors.append(self.fields(*((1, size) for size in shape), (2, kind), (8, name), (9, content)))
+
+    def weight(self, name, *shape):
+        """All weights have the same content: that of the begin of one file."""
+        size = 4
+        for each in shape:
+            size *= each
+        place = {"location": "weights.bin", "offset": "0", "length": str(size)}
+        self.tensors.append(self.fields(
+            *((1, each) for each in shape), (2, self.FLOAT), (8, name),
+            *((13, self.fields((1, key), (2, text))) for key, text in place.items()), (14, 1)))
+        return name
+
+    def node(self, kind, out, *inputs, **attributes):
+        texts = []
+        for name, value in attributes.items():
+            values = [(3, value), (20, self.INT)] if isinstance(value, int) else \
+                [*((8, each) for each in value), (20, self.INTS)]
+            texts.append((5, self.fields((1, name), *values)))
+        self.nodes.append(self.fields(*((1, each) for each in inputs), (2, out), (3, out), (4, kind), *texts))
+        return out
+
+    def linear(self, name, value, inputs, outputs):
+        product = self.node("MatMul", name + ".product", value, self.weight(name + ".weight", inputs, outputs))
+        return self.node("Add", name, product, self.weight(name + ".bias", outputs))
+
+    def norm(self, name, value):
+        return self.node("LayerNormalization", name, value, self.weight(name + ".weight", self.width),
+                         self.weight(name + ".bias", self.width), axis=-1)
+
+    def layer(self, name, value):
+        def heads(part, order):
+            rows = self.node("Reshape", name + part + ".rows",
+                             self.linear(name + part, norm, width, width), "split")
+            return self.node("Transpose", name + part + ".heads", rows, perm=order)
+        width = self.width
+        norm = self.norm(name + "ln1", value)
+        q, k, v = heads("q", [0, 2, 1, 3]), heads("k", [0, 2, 3, 1]), heads("v", [0, 2, 1, 3])
+        scores = self.node("Mul", name + "scaled", self.node("MatMul", name + "scores", q, k), "scale")
+        mixed = self.node("MatMul", name + "mixed", self.node("Softmax", name + "softmax", scores, axis=-1), v)
+        merged = self.node("Reshape", name + "merged",
+                           self.node("Transpose", name + "back", mixed, perm=[0, 2, 1, 3]), "merge")
+        value = self.node("Add", name + "attended", value, self.linear(name + "proj", merged, width, width))
+        hidden = self.linear(name + "fc1", self.norm(name + "ln2", value), width, 4 * width)
+        hidden = self.node("Gelu", name + "gelu", hidden)
+        return self.node("Add", name + "out", value, self.linear(name + "fc2", hidden, 4 * width, width))
+
+
+def write_model(folder, a):
+    path = os.path.join(folder, "decoder.onnx")
+    Path(path).write_bytes(Model(a.layers, a.width, a.heads, a.positions).bytes)
+    with open(os.path.join(folder, "weights.bin"), "wb") as file:
+        file.truncate(16 * a.width ** 2)
+    return path
+
+
+def write_machine(name, environment):
+    """Puts its figures in place of those that were measured."""
+    peak, memory, _, network = MACHINES[name]
+    figures = {"matmul_flops": peak * SHARES[0], "convolution_flops": peak * SHARES[0],
+               "attention_flops": peak * SHARES[1], "bandwidth": memory * SHARES[2],
+               "link_bandwidth": network, **SECONDS}
+    shown = json.loads(call([find_pipewright(), "machine", "show", "--json"], environment=environment))
+    lines = [f"{precision} {figure} {value!r}" for precision in ("f32", "bf16")
+             for figure, value in figures.items()]
+    Path(shown["file"]).write_text("\n".join(["pipewright machine 1", *lines, ""]))
+
+
+def simulate(plan, folder):
+    """Seconds of a step, of the same without works, and of rank 0's works by kind."""
+    path, page = os.path.join(folder, "plan.json"), os.path.join(folder, "plan.html")
+    Path(path).write_text(json.dumps(plan))
+    call([find_pipewright(), "check", path, "--html", page])
+    data = re.search(r"^const data = (\{.*?\});$", Path(page).read_text(), re.MULTILINE | re.DOTALL)
+    drawn = json.loads(data[1])["timetables"][0]
+    # For each task five numbers, of which the last are begin and length in microseconds; for each
+    # work its own number and these.
+    ends = [start + length for rank in drawn["tasks"] for start, length in zip(rank[3::5], rank[4::5])]
+    works = {}
+    for rank, numbers in enumerate(drawn["together"]):
+        for work, start, length in zip(numbers[0::3], numbers[1::3], numbers[2::3]):
+            ends.append(start + length)
+            if rank == 0:
+                kind = drawn["works"][work].split()[0]
+                works[kind] = works.get(kind, 0) + 1e-6 * length
+    table = json.loads(call([find_pipewright(), "schedules", path, "--table", "json"]))
+    return 1e-6 * max(ends), table[0]["step"], works
+
+
+def predicted_exposed(loops, group, backward, reduction, copies):
+    """Of the rank that ends last: the gradients of its stage k are whole `k * group` backwards
+    before its end, each stage is summed in `reduction` seconds, one after the other, and all that
+    is updated then is copied."""
+    return copies + max((k + 1) * reduction - k * group * backward for k in range(loops))
+
+
+def study(a, schedule, zero, micro_batches, model, folder, environment):
+    loops = a.loops if schedule in ("interleaved", "breadth-first") else 1
+    output = call(["timeout", "590", find_pipewright(), "plan", model, "--json", "--ranks", a.ranks,
+                   "--data-parallel", a.replicas, "--loops", loops, "--schedule", schedule,
+                   "--micro-batches", micro_batches, "--micro-batch-size", 1, "--zero", zero,
+                   "--loss", "mse", "--optimizer", "adamw", "--precision", "bf16"],
+                  environment=environment)
+    whole = json.loads(output[output.index("\n{\n") + 1 if not output.startswith("{") else 0:])
+    plan = whole["schedule_plan"]
+    costs = plan["costs"]
+    inside = MACHINES[a.machine][2]
+    if not costs["links"]:
+        costs["links"] = [{"from": rank, "to": (rank + way) % a.ranks, "bandwidth": inside,
+                           "latency": costs["link_latency"]}
+                          for rank in range(a.ranks) for way in (1, -1)]
+    step, alone, works = simulate(plan, folder)
+    busy = max(rank["predicted_busy_seconds"] for rank in whole["ranks"])
+    sums = works.get("all-reduce", 0) + works.get("reduce-scatter", 0)
+    group = {"interleaved": a.ranks, "breadth-first": micro_batches}.get(schedule, 0)
+    formula = predicted_exposed(loops, group, costs["stages"][0]["backward"], sums / loops,
+                                works.get("all-gather", 0))
+    return {"machine": a.machine, "schedule": schedule, "zero": zero, "micro_batches": micro_batches,
+            "samples_per_gpu": micro_batches / a.ranks, "step": step, "busy": busy,
+            "bubble": alone - busy, "exposed": step - alone, "sums": sums,
+            "copies": works.get("all-gather", 0),
+            "formula": formula if zero < 2 else None,
+            "arena": max(rank["arena_bytes"] for rank in whole["ranks"]),
+            "planned_step": whole["predicted_step_seconds"]}
+
+
+def print_steps(rows):
+    print("| samples per GPU | schedule | ZeRO | step ms | of the ideal | bubble ms | sums ms | copies ms "
+          "| exposed ms | formula | GB |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        times = [f"{1e3 * row[key]:.0f}" if row[key] is not None else ""
+                 for key in ("step", "bubble", "sums", "copies", "exposed", "formula")]
+        print(f"| {row['samples_per_gpu']:g} | {row['schedule']} | {row['zero']} | {times[0]} | "
+              f"**{row['busy'] / row['step']:.0%}** | {' | '.join(times[1:])} | {row['arena'] / 1e9:.1f} |")
+
+
+def shares_of(rows, zero):
+    return {(row["schedule"], row["samples_per_gpu"]): row["busy"] / row["step"]
+            for row in rows if row["zero"] == zero}
+
+
+def print_shares(rows):
+    batches = sorted({row["samples_per_gpu"] for row in rows})
+    print("\n| schedule, ZeRO | " + " | ".join(f"{batch:g}" for batch in batches) + " |")
+    print("|---" * (len(batches) + 1) + "|")
+    for zero in sorted({row["zero"] for row in rows}):
+        shares = shares_of(rows, zero)
+        for schedule in SCHEDULES:
+            if any((schedule, batch) in shares for batch in batches):
+                cells = [f"{shares[schedule, batch]:.0%}" if (schedule, batch) in shares else ""
+                         for batch in batches]
+                print(f"| {schedule}, {zero} | " + " | ".join(cells) + " |")
+
+
+def print_drawing(rows, zero):
+    """Shares of the ideal step from below to above, samples per GPU to the right."""
+    shares = shares_of(rows, zero)
+    batches = sorted({batch for _, batch in shares})
+    print(f"\nZeRO-{zero}: " + ", ".join(f"{LETTERS[name]} {name}" for name in SCHEDULES))
+    print("```")
+    for level in range(19, 1, -1):
+        cells = []
+        for batch in batches:
+            letters = [LETTERS[name] for name in SCHEDULES
+                       if (name, batch) in shares and round(20 * shares[name, batch]) == level]
+            cells.append("".join(letters).center(10))
+        print(f"{level * 5:3d} % |{''.join(cells)}".rstrip())
+    print("      +" + "-" * 10 * len(batches))
+    print("       " + "".join(f"{batch:g}".center(10) for batch in batches).rstrip())
+    print("```")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--machine", choices=sorted(MACHINES), default="v100")
+    parser.add_argument("--schedules", default=",".join(SCHEDULES))
+    parser.add_argument("--zero", default="0,1,2")
+    parser.add_argument("--micro-batches", default="8,16,32,64")
+    parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--replicas", type=int, default=8)
+    parser.add_argument("--loops", type=int, default=4, help="of schedules that have them")
+    parser.add_argument("--layers", type=int, default=32)
+    parser.add_argument("--width", type=int, default=4096)
+    parser.add_argument("--heads", type=int, default=32)
+    parser.add_argument("--positions", type=int, default=1024)
+    parser.add_argument("--save", help="where to add each row as a line of JSON")
+    parser.add_argument("--load", help="print what was saved")
+    a = parser.parse_args()
+    rows = []
+    if a.load:
+        rows = [json.loads(line) for line in Path(a.load).read_text().splitlines()]
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {"PIPEWRIGHT_CACHE_DIR": os.path.join(folder, "cache")}
+            os.mkdir(environment["PIPEWRIGHT_CACHE_DIR"], 0o700)
+            write_machine(a.machine, environment)
+            model = write_model(folder, a)
+            for micro_batches in map(int, a.micro_batches.split(",")):
+                for schedule in a.schedules.split(","):
+                    for zero in map(int, a.zero.split(",")):
+                        try:
+                            row = study(a, schedule, zero, micro_batches, model, folder, environment)
+                        except Failure as failure:
+                            print(f"{schedule}, ZeRO-{zero}, {micro_batches}: {failure}", file=sys.stderr)
+                            continue
+                        rows.append(row)
+                        if a.save:
+                            with open(a.save, "a") as file:
+                                file.write(json.dumps(row) + "\n")
+    print_steps(rows)
+    print_shares(rows)
+    for zero in sorted({row["zero"] for row in rows}):
+        print_drawing(rows, zero)
+
+
+if __name__ == "__main__":
+    exit_with(main)
