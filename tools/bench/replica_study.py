@@ -8,11 +8,10 @@ A stack of decoder layers in bf16, one pipeline in each node of 8 GPUs, one repl
 that a GPU sends gradients over its share of the node's network. The figures of a machine take the
 place of those of the core at hand, in a cache folder of the script's own; nothing is compiled or
 run. The model's weights are a file without content.
-
 `pipewright plan` orders the tasks and the sums. It knows one speed for all links, so its plan is
-given the faster links within a node and `pipewright check` simulates it again, with the sums and
-without them. Prints Markdown: a table of all steps, one of the shares of the ideal step, and that
-one as a drawing.
+given the faster links within a node and `pipewright check` simulates it again; `pipewright
+schedules` does so without the sums. Prints Markdown tables with a column for each number of samples
+per GPU and step, and draws the shares of the ideal step, in which no rank ever waits.
 """
 
 import argparse
@@ -54,7 +53,7 @@ class Model:
     """An ONNX file in protobuf's wire format: pre-norm layers with a GELU perceptron, no embedding
     and no head, so that all stages are alike."""
 
-    FLOAT, INT64, INT, INTS = 1, 7, 2, 7
+    FLOAT, INT64 = 1, 7
 
     def __init__(self, layers, width, heads, positions):
         self.nodes, self.tensors, self.width = [], [], width
@@ -95,7 +94,8 @@ class Model:
         return self.fields((1, self.fields((1, self.FLOAT), (2, shape))))
 
     def constant(self, name, shape, kind, content):
-        self.tensors.append(self.fields(*((1, size) for size in shape), (2, kind), (8, name), (9, content)))
+        self.node("Constant", name,
+                  value=self.fields(*((1, size) for size in shape), (2, kind), (9, content)))
 
     def weight(self, name, *shape):
         """All weights have the same content: that of the begin of one file."""
@@ -111,8 +111,10 @@ class Model:
     def node(self, kind, out, *inputs, **attributes):
         texts = []
         for name, value in attributes.items():
-            values = [(3, value), (20, self.INT)] if isinstance(value, int) else \
-                [*((8, each) for each in value), (20, self.INTS)]
+            # Of an integer, a tensor, integers.
+            values = ([(3, value), (20, 2)] if isinstance(value, int) else
+                      [(5, value), (20, 4)] if isinstance(value, bytes) else
+                      [*((8, each) for each in value), (20, 7)])
             texts.append((5, self.fields((1, name), *values)))
         self.nodes.append(self.fields(*((1, each) for each in inputs), (2, out), (3, out), (4, kind), *texts))
         return out
@@ -193,19 +195,17 @@ def predicted_exposed(loops, group, backward, reduction, copies):
 
 def study(a, schedule, zero, micro_batches, model, folder, environment):
     loops = a.loops if schedule in ("interleaved", "breadth-first") else 1
-    output = call(["timeout", "590", find_pipewright(), "plan", model, "--json", "--ranks", a.ranks,
+    whole = json.loads(call([find_pipewright(), "plan", model, "--json", "--ranks", a.ranks,
                    "--data-parallel", a.replicas, "--loops", loops, "--schedule", schedule,
                    "--micro-batches", micro_batches, "--micro-batch-size", 1, "--zero", zero,
                    "--loss", "mse", "--optimizer", "adamw", "--precision", "bf16"],
-                  environment=environment)
-    whole = json.loads(output[output.index("\n{\n") + 1 if not output.startswith("{") else 0:])
+                  environment=environment))
     plan = whole["schedule_plan"]
     costs = plan["costs"]
     inside = MACHINES[a.machine][2]
-    if not costs["links"]:
-        costs["links"] = [{"from": rank, "to": (rank + way) % a.ranks, "bandwidth": inside,
-                           "latency": costs["link_latency"]}
-                          for rank in range(a.ranks) for way in (1, -1)]
+    ways = {(rank, (rank + way) % a.ranks) for rank in range(a.ranks) for way in (1, -1)}
+    costs["links"] = [{"from": begin, "to": end, "bandwidth": inside, "latency": costs["link_latency"]}
+                      for begin, end in sorted(ways) if begin != end]
     step, alone, works = simulate(plan, folder)
     busy = max(rank["predicted_busy_seconds"] for rank in whole["ranks"])
     sums = works.get("all-reduce", 0) + works.get("reduce-scatter", 0)
@@ -221,48 +221,38 @@ def study(a, schedule, zero, micro_batches, model, folder, environment):
             "planned_step": whole["predicted_step_seconds"]}
 
 
-def print_steps(rows):
-    print("| samples per GPU | schedule | ZeRO | step ms | of the ideal | bubble ms | sums ms | copies ms "
-          "| exposed ms | formula | GB |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for row in rows:
-        times = [f"{1e3 * row[key]:.0f}" if row[key] is not None else ""
-                 for key in ("step", "bubble", "sums", "copies", "exposed", "formula")]
-        print(f"| {row['samples_per_gpu']:g} | {row['schedule']} | {row['zero']} | {times[0]} | "
-              f"**{row['busy'] / row['step']:.0%}** | {' | '.join(times[1:])} | {row['arena'] / 1e9:.1f} |")
-
-
-def shares_of(rows, zero):
-    return {(row["schedule"], row["samples_per_gpu"]): row["busy"] / row["step"]
-            for row in rows if row["zero"] == zero}
-
-
-def print_shares(rows):
+def print_table(rows, heading, cell):
+    """A line for each schedule and level of ZeRO, a column for each batch."""
     batches = sorted({row["samples_per_gpu"] for row in rows})
-    print("\n| schedule, ZeRO | " + " | ".join(f"{batch:g}" for batch in batches) + " |")
+    cells = {(row["zero"], row["schedule"], row["samples_per_gpu"]): cell(row) for row in rows}
+    print(f"\n| {heading} | " + " | ".join(f"{batch:g}" for batch in batches) + " |")
     print("|---" * (len(batches) + 1) + "|")
     for zero in sorted({row["zero"] for row in rows}):
-        shares = shares_of(rows, zero)
         for schedule in SCHEDULES:
-            if any((schedule, batch) in shares for batch in batches):
-                cells = [f"{shares[schedule, batch]:.0%}" if (schedule, batch) in shares else ""
-                         for batch in batches]
-                print(f"| {schedule}, {zero} | " + " | ".join(cells) + " |")
+            line = [cells.get((zero, schedule, batch), "") for batch in batches]
+            if any(line):
+                print(f"| {schedule}, ZeRO-{zero} | " + " | ".join(line) + " |")
+
+
+def exposed_cell(row):
+    formula = f" ({1e3 * row['formula']:.0f})" if row["formula"] is not None else ""
+    hidden = max(0, 1 - row["exposed"] / (row["sums"] + row["copies"]))
+    return f"{1e3 * row['exposed']:.0f}{formula}, {hidden:.0%}"
 
 
 def print_drawing(rows, zero):
     """Shares of the ideal step from below to above, samples per GPU to the right."""
-    shares = shares_of(rows, zero)
+    shares = {(row["schedule"], row["samples_per_gpu"]): row["busy"] / row["step"]
+              for row in rows if row["zero"] == zero}
     batches = sorted({batch for _, batch in shares})
     print(f"\nZeRO-{zero}: " + ", ".join(f"{LETTERS[name]} {name}" for name in SCHEDULES))
     print("```")
-    for level in range(19, 1, -1):
-        cells = []
-        for batch in batches:
-            letters = [LETTERS[name] for name in SCHEDULES
-                       if (name, batch) in shares and round(20 * shares[name, batch]) == level]
-            cells.append("".join(letters).center(10))
-        print(f"{level * 5:3d} % |{''.join(cells)}".rstrip())
+    levels = {key: round(20 * share) for key, share in shares.items()}
+    for level in range(max(levels.values()), min(levels.values()) - 1, -1):
+        cells = ["".join(LETTERS[name] for name in SCHEDULES if levels.get((name, batch)) == level)
+                 for batch in batches]
+        line = "".join(cell.center(10) for cell in cells)
+        print(f"{level * 5:3d} % |{line}".rstrip())
     print("      +" + "-" * 10 * len(batches))
     print("       " + "".join(f"{batch:g}".center(10) for batch in batches).rstrip())
     print("```")
@@ -305,8 +295,11 @@ def main():
                         if a.save:
                             with open(a.save, "a") as file:
                                 file.write(json.dumps(row) + "\n")
-    print_steps(rows)
-    print_shares(rows)
+    print_table(rows, "step ms, share of the ideal",
+                lambda row: f"{1e3 * row['step']:.0f}, **{row['busy'] / row['step']:.0%}**")
+    print_table(rows, "exposed ms (formula), hidden", exposed_cell)
+    print_table([row for row in rows if row["zero"] == rows[0]["zero"]], "bubble ms", lambda row: f"{1e3 * row['bubble']:.0f}")
+    print_table(rows, "GB of the fullest rank", lambda row: f"{row['arena'] / 1e9:.1f}")
     for zero in sorted({row["zero"] for row in rows}):
         print_drawing(rows, zero)
 
