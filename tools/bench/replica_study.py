@@ -186,11 +186,10 @@ def simulate(plan, folder):
     return 1e-6 * max(ends), table[0]["step"], works
 
 
-def predicted_exposed(loops, group, backward, reduction, copies):
+def predicted_exposed(loops, group, backward, reduction):
     """Of the rank that ends last: the gradients of its stage k are whole `k * group` backwards
-    before its end, each stage is summed in `reduction` seconds, one after the other, and all that
-    is updated then is copied."""
-    return copies + max((k + 1) * reduction - k * group * backward for k in range(loops))
+    before its end, and each stage is summed in `reduction` seconds, one after the other."""
+    return max((k + 1) * reduction - k * group * backward for k in range(loops))
 
 
 def study(a, schedule, zero, micro_batches, model, folder, environment):
@@ -210,13 +209,12 @@ def study(a, schedule, zero, micro_batches, model, folder, environment):
     busy = max(rank["predicted_busy_seconds"] for rank in whole["ranks"])
     sums = works.get("all-reduce", 0) + works.get("reduce-scatter", 0)
     group = {"interleaved": a.ranks, "breadth-first": micro_batches}.get(schedule, 0)
-    formula = predicted_exposed(loops, group, costs["stages"][0]["backward"], sums / loops,
-                                works.get("all-gather", 0))
+    formula = predicted_exposed(loops, group, costs["stages"][0]["backward"], sums / loops)
     return {"machine": a.machine, "schedule": schedule, "zero": zero, "micro_batches": micro_batches,
             "samples_per_gpu": micro_batches / a.ranks, "step": step, "busy": busy,
             "bubble": alone - busy, "exposed": step - alone, "sums": sums,
             "copies": works.get("all-gather", 0),
-            "formula": formula if zero < 2 else None,
+            "formula": formula if zero == 0 else None,
             "arena": max(rank["arena_bytes"] for rank in whole["ranks"]),
             "planned_step": whole["predicted_step_seconds"]}
 
