@@ -446,6 +446,20 @@ static llvm::Error drawFile(const PlanFile &plan, llvm::StringRef path,
   return writeDrawings(picture, drawings);
 }
 
+/// Those that the plan's costs make; the file may have been written with
+/// others.
+static llvm::Error predictTimes(PlanFile &plan) {
+  if (!plan.costs)
+    return llvm::Error::success();
+  llvm::Expected<Simulation> simulation =
+      simulate(plan.schedule, *plan.costs, plan.edges, plan.works());
+  if (!simulation)
+    return simulation.takeError();
+  plan.times = std::move(simulation->times);
+  plan.timedWorks = std::move(simulation->works);
+  return llvm::Error::success();
+}
+
 /// As the plan and the user say, who must agree.
 static llvm::Expected<int64_t> replicasOf(const PlanFile &plan,
                                           const CheckOptions &options) {
@@ -491,7 +505,9 @@ llvm::Error tool::checkFile(const CheckOptions &o,
                  << (o.limit->isBytes ? "" : " stashes") << "\n";
   if (llvm::Error error = refuseLayouts(*verdicts))
     return inFile(std::move(error));
-  if (!o.write.empty())
-    return writeSchedule(plan, o.write, o.withMessages, o.sendWaits);
-  return llvm::Error::success();
+  if (o.write.empty())
+    return llvm::Error::success();
+  if (llvm::Error error = predictTimes(plan))
+    return inFile(std::move(error));
+  return writeSchedule(plan, o.write, o.withMessages, o.sendWaits);
 }

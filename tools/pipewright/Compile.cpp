@@ -194,7 +194,7 @@ const std::vector<OptionRow<PlanOptions>> &planRows() {
             readCompare},
            {{"workers", "N",
              "One table of all ways to make N workers ranks and replicas, with "
-             "and without --zero 1; --micro-batches are those of the whole "
+             "and without --zero; --micro-batches are those of the whole "
              "step then"},
             readWorkers},
            {{"write-onnx", "OUT.onnx",

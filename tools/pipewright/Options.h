@@ -56,10 +56,13 @@ struct CompileOptions {
   int64_t loops = 1, microBatches = 1, replicas = 1;
   /// The level of ZeRO.
   int64_t zero = 0;
-  /// Whether replicas may keep a part each of the optimizer's states.
-  bool canShareStates() const {
-    return optimizer.row->granularity != nn::Granularity::Weight &&
-           policy->updates(sizes()) == 1;
+  /// The highest level of ZeRO that makes a difference. Stages of a rank share
+  /// memory for gradients if there are more than two.
+  int64_t mostShared() const {
+    if (optimizer.row->granularity == nn::Granularity::Weight ||
+        policy->updates(sizes()) > 1)
+      return 0;
+    return loops > 2 && !clipNorm ? 2 : 1;
   }
   /// Where the schedule is to be chosen: the numbers of stages to choose from.
   std::vector<int64_t> stageChoices;

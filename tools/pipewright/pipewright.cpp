@@ -328,10 +328,12 @@ int CommandLine::compareWorkers(int64_t workers,
             .with("micro-batches", std::to_string(microBatches / replicas));
     candidates.push_back({name, tool::readCompileOptions(shared, *text)});
     llvm::Expected<tool::CompileOptions> &options = candidates.back().options;
-    if (replicas > 1 && options && options->canShareStates())
-      candidates.push_back(
-          {name + ", ZeRO-1",
-           tool::readCompileOptions(shared.with("zero", "1"), *text)});
+    const int64_t level = replicas > 1 && options ? options->mostShared() : 0;
+    for (const char *zero : {"1", "2"})
+      if (level >= *zero - '0')
+        candidates.push_back(
+            {name + ", ZeRO-" + zero,
+             tool::readCompileOptions(shared.with("zero", zero), *text)});
   }
   return tool::comparePlans(candidates, tool::Compared::Workers, drawings);
 }
