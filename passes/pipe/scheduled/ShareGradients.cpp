@@ -66,7 +66,7 @@ private:
   ArrayRef<TaskOp> tasks;
   const int64_t replicas;
   OpBuilder builder;
-  /// Those that share, in the order in which they go backward first.
+  /// By stage: those that share.
   std::map<int32_t, StageUse> uses;
 };
 
