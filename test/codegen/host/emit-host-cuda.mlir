@@ -162,6 +162,7 @@ module attributes {pipe.program = #pipe.program<ranks = 2, micro_batches = 1, mi
 //CHECK-NEXT:     .sendsTo = {0},
 //CHECK-NEXT:     .events = 3},
 //CHECK-NEXT:  },
+//CHECK-NEXT:  .sent = {2, 64},
 //CHECK-NEXT:  .timetable = R"text()text",
 //CHECK-NEXT:  .planJson = R"text()text",
 //CHECK-NEXT:  .device = &deviceProgram,

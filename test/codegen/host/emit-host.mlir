@@ -150,6 +150,7 @@ module attributes {pipe.program = #pipe.program<ranks = 2, micro_batches = 1, mi
 //CHECK-NEXT:     },
 //CHECK-NEXT:     .predictedStepSeconds = 0},
 //CHECK-NEXT:  },
+//CHECK-NEXT:  .sent = {2, 64},
 //CHECK-NEXT:  .timetable = R"text()text",
 //CHECK-NEXT:  .planJson = R"text()text",
 //CHECK-NEXT:};
