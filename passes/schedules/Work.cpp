@@ -66,14 +66,6 @@ std::vector<Work> pipewright::schedules::inQueues(llvm::ArrayRef<Work> works) {
   return queued;
 }
 
-int64_t pipewright::schedules::bytesSentBy(const Work &work) {
-  if (work.on == Resource::Link)
-    return work.bytes;
-  int64_t members = std::max<int64_t>(work.replicas, work.members.size());
-  const runtime::CollectiveFacts &facts = runtime::factsOf(work.kind);
-  return (facts.reduces + facts.replicates) * (members - 1) * work.bytes;
-}
-
 //===----------------------------------------------------------------------===//
 // Progress
 //===----------------------------------------------------------------------===//

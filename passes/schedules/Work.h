@@ -77,9 +77,6 @@ std::vector<Work> inQueues(llvm::ArrayRef<Work> works);
 /// Of works on links, in place of the name of a collective.
 inline constexpr llvm::StringLiteral transferWord = "transfer";
 
-/// What all members, ranks or replicas, send to each other.
-int64_t bytesSentBy(const Work &work);
-
 /// Which works have begun, while somebody goes through the tasks of all ranks.
 class WorkProgress {
 public:

@@ -58,7 +58,7 @@ struct CompileOptions {
   int64_t zero = 0;
   /// The highest level of ZeRO that makes a difference. Stages of a rank share
   /// memory for gradients if there are more than two.
-  int64_t mostShared() const {
+  int64_t highestZero() const {
     if (optimizer.row->granularity == nn::Granularity::Weight ||
         policy->updates(sizes()) > 1)
       return 0;

@@ -162,9 +162,11 @@ private:
         continue;
       OptimizerOp optimizer = arena.optimizerOf(task.getStage());
       if (task.getKind() == TaskKind::update) {
-        if (optimizer && optimizer.getKept() && !kept.contains(task.getStage()))
+        if (optimizer && optimizer.getKept() &&
+            (!kept.contains(task.getStage()) || inUse.count(task.getStage())))
           return task.emitOpError("takes ")
-                 << *optimizer.getKept() << ", where nothing is kept";
+                 << *optimizer.getKept()
+                 << ", where not all of its gradients are kept";
         inUse.erase(task.getStage());
       }
       if (!optimizer || (task.getKind() != TaskKind::backward &&

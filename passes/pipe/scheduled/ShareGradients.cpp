@@ -25,7 +25,6 @@ namespace pipewright::pipe {
 using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
-using runtime::CollectiveKind;
 
 namespace {
 
@@ -133,17 +132,11 @@ void RangeSharer::makeRoom(StageUse &use, TaskOp task) {
     use.update.setOperand(0, createKeep(use, sum));
     return;
   }
-  auto split = GradientType::get(
-      builder.getContext(), use.update.getStageAttr(), ReplicaState::split);
-  auto together = CollectiveOp::create(
-      builder, use.update.getLoc(), split,
-      CollectiveKindAttr::get(builder.getContext(),
-                              CollectiveKind::ReduceScatter),
-      /*rounded=*/UnitAttr(), /*weight=*/FlatSymbolRefAttr(),
-      use.update.getStageAttr(), use.sum,
-      GroupAttr::ofReplicas(builder.getContext()), /*root=*/IntegerAttr(),
-      /*buffers=*/ArrayAttr(), /*event=*/IntegerAttr());
-  Value kept = createKeep(use, together.getResult());
+  // Its sum of the end of the step, of what there is so far.
+  Operation *together =
+      builder.clone(*use.update.getOperand(0).getDefiningOp());
+  together->setOperand(0, use.sum);
+  Value kept = createKeep(use, together->getResult(0));
   use.sum.replaceAllUsesExcept(kept, together);
 }
 

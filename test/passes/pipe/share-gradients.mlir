@@ -91,6 +91,8 @@
 // TAKEN: error: 'pipe.task' op adds to {{.*}}arena 0 at 2048 bytes 512{{.*}}, which overlaps {{.*}} of stage '@s3', before that one's are kept or updated from
 // RUN: sed -E 's/(pipe.optimizer @s2 .*) kept <arena 0 at [0-9]+ bytes 128>/\1/' %t.kept | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=PLACELESS
 // PLACELESS: error: 'pipe.keep_gradients' op has no place for what it keeps; run pipe-plan-memory
+// RUN: sed -E 's/(pipe.optimizer @s0 .* gradients <[^>]*>)/\1 kept <arena 0 at 2816 bytes 128>/' %t.allocated | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNFILLED
+// UNFILLED: error: 'pipe.task' op takes {{.*}}arena 0 at 2816 bytes 128{{.*}}, where not all of its gradients are kept
 // RUN: sed -E '/pipe.wait_event [0-9]+ on compute/{N;/keep_gradients/s/.*\n//}' %t.kept | not pipewright-opt --pipe-verify-streams -o /dev/null 2>&1 | FileCheck %s --check-prefix=RACE
 // RACE: error: data race on rank 0: kept gradients of stage '@s3' on stream 'compute' writes bytes
 
