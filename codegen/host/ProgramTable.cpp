@@ -77,7 +77,8 @@ private:
   std::string decayText();
   /// What a replica has of what belongs to the weight, where they have a part
   /// each.
-  std::string shardText(pipe::OptimizerOp optimizer, bool isAlone);
+  std::string shardText(pipe::OptimizerOp optimizer, bool isAlone,
+                        bool isRounded = false);
   /// Whether replicas do that with what the stage's optimizer updates: the
   /// weights themselves, or their gradients.
   bool replicasDo(runtime::CollectiveKind kind);
@@ -140,13 +141,16 @@ bool TensorWriter::replicasDo(runtime::CollectiveKind kind) {
                       });
 }
 
-std::string TensorWriter::shardText(pipe::OptimizerOp optimizer, bool isAlone) {
+std::string TensorWriter::shardText(pipe::OptimizerOp optimizer, bool isAlone,
+                                    bool isRounded) {
   if (!optimizer || !optimizer.getShards())
     return "";
+  const int64_t ratio = isRounded ? 2 : 1;
   return ", .shard = {" +
-         std::to_string(place.getBuffer().getOffset() -
-                        optimizer.getWeights().getOffset()) +
-         ", " + std::to_string(optimizer.getShardBytes()) +
+         std::to_string((place.getBuffer().getOffset() -
+                         optimizer.getWeights().getOffset()) /
+                        ratio) +
+         ", " + std::to_string(optimizer.getShardBytes() / ratio) +
          (isAlone ? ", true}" : "}");
 }
 
@@ -163,10 +167,16 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
     optimizer = stage->optimizer;
   using enum runtime::CollectiveKind;
   const std::string shard = shardText(optimizer, /*isAlone=*/false);
-  line(place.getBuffer(),
+  const bool isAlone = optimizer && optimizer.getHome();
+  const pipe::BufferAttr home =
+      isAlone ? optimizer.partOf(*optimizer.getHome(), place.getBuffer())
+              : place.getBuffer();
+  line(home,
        weight.isLearned() ? "" : ", .role = " + wordFor(weight.getRole()).str(),
        elementType.isF32() ? StringRef() : *element,
-       decayText() + (!shard.empty() && !replicasDo(AllGather) ? shard : ""));
+       decayText() + (isAlone ? shardText(optimizer, /*isAlone=*/true)
+                      : !shard.empty() && !replicasDo(AllGather) ? shard
+                                                                 : ""));
   if (place.getGradient()) {
     std::string part;
     if (optimizer && optimizer.getKept())
@@ -191,12 +201,16 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
            ", .state = " + text::stringLiteral(name) +
                shardText(optimizer, /*isAlone=*/true));
   auto copy = [&](pipe::BufferAttr buffer, StringRef role,
-                  pipe::BufferAttr from) {
+                  pipe::BufferAttr from, const std::string &part = "") {
     line(buffer, ", .role = " + role.str(),
          place.getRounded() ? "ElementType::BF16" : "",
-         ", .from = " + bufferText(inFile(from)));
+         ", .from = " + bufferText(inFile(from)) + part);
   };
-  if (place.getRounded())
+  if (place.getRounded() && isAlone)
+    copy(optimizer.partOf(*optimizer.getRoundedHome(), place.getBuffer()),
+         "Role::Rounded", home,
+         shardText(optimizer, /*isAlone=*/true, /*isRounded=*/true));
+  else if (place.getRounded())
     copy(*place.getRounded(), "Role::Rounded", place.getBuffer());
   if (optimizer && optimizer.getVersions())
     for (auto version : optimizer.getVersions()->getAsRange<pipe::BufferAttr>())

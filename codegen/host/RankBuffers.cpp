@@ -129,11 +129,37 @@ RankBuffers::keptGradients(pipe::KeepGradientsOp op) {
   pipe::OptimizerOp optimizer = stage->optimizer;
   pipe::BufferAttr all = optimizer.getGradients();
   std::string number = std::to_string(stage->number);
-  Local &part = parts[stage->number];
-  if (!part)
-    part = writer.shard("part" + number, all.getOffset(), all.getBytes());
-  return KeptGradients{declare("gradients" + number, all), part,
+  return KeptGradients{declare("gradients" + number, all),
+                       partOf("part" + number, all),
                        declare("kept" + number, *optimizer.getKept())};
+}
+
+Local RankBuffers::partOf(const std::string &name, pipe::BufferAttr range) {
+  Local &part = parts[name];
+  if (!part)
+    part = writer.shard(name, range.getOffset(), range.getBytes());
+  return part;
+}
+
+std::vector<RankBuffers::LoadedPart>
+RankBuffers::loadedParts(pipe::LoadWeightsOp op) {
+  const StageLayout *stage = layout.findStage(op.getStage());
+  pipe::OptimizerOp optimizer = stage ? stage->optimizer : pipe::OptimizerOp();
+  if (!optimizer || !optimizer.getHome()) {
+    op.emitOpError("has no home of what it loads");
+    return {};
+  }
+  std::string number = std::to_string(stage->number);
+  std::vector<LoadedPart> parts;
+  for (pipe::CollectiveOp gather : op.getGathers())
+    if (!gather.getRounded())
+      parts.push_back({declare("home" + number, *optimizer.getHome()),
+                       partOf("own" + number, optimizer.getWeights())});
+    else
+      parts.push_back(
+          {declare("roundedHome" + number, *optimizer.getRoundedHome()),
+           partOf("ownRounded" + number, *optimizer.getRounded())});
+  return parts;
 }
 
 /// The places of weights that an op works on.
@@ -142,6 +168,8 @@ LogicalResult RankBuffers::namePlaces(pipe::StepOpInterface op) {
     return success(static_cast<bool>(rangeOf(together)));
   if (auto keep = dyn_cast<pipe::KeepGradientsOp>(*op))
     return success(keptGradients(keep).has_value());
+  if (auto load = dyn_cast<pipe::LoadWeightsOp>(*op))
+    return success(!loadedParts(load).empty());
   SmallVector<pipe::PlaceOp> withCopy;
   for (const pipe::ByteUse &use : op.getByteUses()) {
     bool isGradient = use.kind == pipe::ByteUse::Kind::Gradient;

@@ -45,9 +45,17 @@ public:
     Local all, part, kept;
   };
   std::optional<KeptGradients> keptGradients(pipe::KeepGradientsOp op);
+  /// What a replica has of a stage's weights, and its part of what tasks read.
+  struct LoadedPart {
+    Local home, part;
+  };
+  /// Of the weights, and of their bf16 copies, if tasks read those. Empty, with
+  /// a diagnostic, where there is no place for them.
+  std::vector<LoadedPart> loadedParts(pipe::LoadWeightsOp op);
 
 private:
   Local declare(llvm::StringRef base, pipe::BufferAttr planned);
+  Local partOf(const std::string &name, pipe::BufferAttr range);
   mlir::LogicalResult nameBuffers(pipe::StepOpInterface op);
   mlir::LogicalResult namePlaces(pipe::StepOpInterface op);
 
@@ -55,8 +63,8 @@ private:
   const ProgramLayout &layout;
   pipe::RankOp rank;
   llvm::DenseMap<mlir::Value, Local> buffers;
-  /// By stage: the part of its gradients that this replica keeps.
-  std::map<int64_t, Local> parts;
+  /// By name: the part of a range that is this replica's.
+  std::map<std::string, Local> parts;
   /// What was declared, by name and place, and how many of each name.
   std::map<std::tuple<std::string, int64_t, int64_t>, Local> declared;
   llvm::StringMap<int64_t> counts;

@@ -298,6 +298,13 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         lastWork = {gradients->kept, " is kept"};
         return success();
       })
+      .Case([&](pipe::LoadWeightsOp load) -> LogicalResult {
+        for (const auto &[home, part] : buffers.loadedParts(load)) {
+          writer.copy(home, part);
+          lastWork = {part, " is loaded"};
+        }
+        return success();
+      })
       .Case([&](pipe::AddGradientOp add) -> LogicalResult {
         Local source = buffers.of(op, add.getAddend());
         Local gradient =

@@ -294,7 +294,8 @@ static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
     std::string prefix = name.empty() ? "" : name + "_";
     const std::string sums = name.empty() ? "gradients" : "d_" + name;
     SmallVector<Local> arguments = {
-        updated(name.empty() ? "weights" : name, weights),
+        optimizer.getHome() ? buffer("weights", *optimizer.getHome())
+                            : updated(name.empty() ? "weights" : name, weights),
         optimizer.getKept() ? buffer(sums, *optimizer.getKept())
                             : updated(sums, gradients)};
     for (pipe::BufferAttr state : states)
@@ -307,7 +308,9 @@ static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
     }
     arguments.push_back(hyper);
     if (rounded)
-      arguments.push_back(updated(prefix + "rounded", *rounded));
+      arguments.push_back(optimizer.getHome()
+                              ? buffer("rounded", *optimizer.getRoundedHome())
+                              : updated(prefix + "rounded", *rounded));
     StringRef called = kernel.getLeafReference().getValue();
     preparations.kernel(called);
     writer.launch(called, arguments);

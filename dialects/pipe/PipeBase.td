@@ -202,8 +202,8 @@ def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
     - `optimizer`
     - `zero`: the level of ZeRO (Rajbhandari et al., 2020): what replicas keep a
       part each of, 0 for nothing, 1 for the states of the optimizer; with 2
-      stages of a rank may have the same bytes for their gradients, too; 0 if
-      left out
+      stages of a rank may have the same bytes for their gradients, too, with 3
+      also for their weights; 0 if left out
     - `clip_norm`: gradients are scaled so that their norm is at most this, an
       f64 above 0; they are taken as they are if it is left out
     - `task_times` that were measured: for each stage an array of seconds, one

@@ -53,9 +53,20 @@ LogicalResult OptimizerOp::verify() {
         return emitOpError("expects versions of the size of ")
                << getNewest() << ", but got " << version;
   // (C5)
-  if (getKept() && (!getShards() || getKept()->getBytes() != getShardBytes()))
-    return emitOpError("expects no kept gradients but those of a shard of ")
-           << getShardBytes() << " bytes, and got " << *getKept();
+  for (auto [what, part] : {std::pair("kept gradients but those", getKept()),
+                            std::pair("home of weights but that", getHome())})
+    if (part && (!getShards() || part->getBytes() != getShardBytes()))
+      return emitOpError("expects no ")
+             << what << " of a shard of " << getShardBytes()
+             << " bytes, and got " << *part;
+  // (C6)
+  if (getRoundedHome().has_value() != (getHome() && getRounded()))
+    return emitOpError("expects a home of rounded weights exactly where "
+                       "weights and rounded ones have one");
+  if (getRoundedHome() &&
+      2 * getRoundedHome()->getBytes() != getHome()->getBytes())
+    return emitOpError("expects a home of rounded weights of half of ")
+           << *getHome() << ", but got " << *getRoundedHome();
   if (!getShards())
     return success();
   // (C3)
@@ -71,7 +82,8 @@ LogicalResult OptimizerOp::verify() {
 }
 
 BufferAttr OptimizerOp::partOf(BufferAttr range, BufferAttr place) {
-  bool isShard = range == getKept() || llvm::is_contained(getStates(), range);
+  bool isShard = range == getKept() || range == getHome() ||
+                 llvm::is_contained(getStates(), range);
   int64_t ratio =
       !isShard && range.getBytes() < getWeights().getBytes() ? 2 : 1;
   int64_t distance = place.getOffset() - getWeights().getOffset();

@@ -82,7 +82,10 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     ranges, in their order: it updates that part alone, and `states` are of it.
     So is `kept`: where a stage's gradients are summed over replicas more than
     once in a step, the sums of that part are added there, and the update takes
-    them from there.
+    them from there. `home` is what a replica keeps of the weights from step to step,
+    where it puts them together for a few tasks at a time (`pipe.load_weights`):
+    it updates that, and other stages may have bytes of `weights`, and of
+    `rounded`, too. `rounded_home` is the bf16 copy of that part.
 
     Constraints:
     - (C1) `rounded` has half of the weights' bytes.
@@ -90,7 +93,9 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
       where it is given, else of `weights`.
     - (C3) there are as many `shards` as replicas.
     - (C4) a part is a multiple of `kShardAlignment` long.
-    - (C5) `kept` is of shards, and has the size of a part.
+    - (C5) `kept` and `home` are of shards, and have the size of a part.
+    - (C6) `rounded_home` is there where `home` and `rounded` are, and has half
+      the size of `home`.
 
     Example:
     ```mlir
@@ -107,20 +112,21 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     Pipe_BufferArrayAttr:$states, Pipe_BufferAttr:$hyper,
     OptionalAttr<Pipe_BufferAttr>:$rounded, Pipe_OptionalBuffers:$versions,
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$shards,
-    OptionalAttr<Pipe_BufferAttr>:$kept);
+    OptionalAttr<Pipe_BufferAttr>:$kept, OptionalAttr<Pipe_BufferAttr>:$home,
+    OptionalAttr<Pipe_BufferAttr>:$rounded_home);
   let assemblyFormat = [{
-    $stage (`kernel` $kernel^)? (`shards` $shards^)? `weights` $weights `gradients` $gradients
-    (`kept` $kept^)?
+    $stage (`kernel` $kernel^)? (`shards` $shards^)? `weights` $weights
+    (`home` $home^)? `gradients` $gradients (`kept` $kept^)?
     `states` $states `hyper` $hyper (`rounded` $rounded^)?
-    (`versions` $versions^)? attr-dict
+    (`rounded_home` $rounded_home^)? (`versions` $versions^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// The newest version of what tasks read.
     BufferAttr getNewest() { return getRounded().value_or(getWeights()); }
     /// The part of a flat range, as large as the weights or half as large, that
-    /// belongs to a weight at `place` among them. Of states that are sharded,
-    /// and of kept gradients: where that would be if all of the range were
-    /// there.
+    /// belongs to a weight at `place` among them. Of what a replica has a part
+    /// of alone (states, `kept`, `home`): where that would be if all of the
+    /// range were there.
     BufferAttr partOf(BufferAttr range, BufferAttr place);
     /// The bytes of the range that a replica updates.
     int64_t getShardBytes() {

@@ -222,6 +222,20 @@ void KeepGradientsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), ("kept_" + getStage()).str());
 }
 
+LogicalResult LoadWeightsOp::verify() {
+  // (C1)
+  Type split =
+      UpdatedType::get(getContext(), getStageAttr(), ReplicaState::split);
+  if (getResult().getType() != split)
+    return emitOpError("expects to return ")
+           << split << ", but returns " << getResult().getType();
+  return success();
+}
+
+void LoadWeightsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), ("loaded_" + getStage()).str());
+}
+
 LogicalResult ClipGradientsOp::verify() {
   // (C1)
   ArrayRef<int64_t> over = getOver().getRanks();
@@ -317,9 +331,11 @@ ResultBytes CollectiveOp::getResultBytes(OpResult) {
 }
 
 ByteUses CollectiveOp::getByteUses() {
-  ByteUses uses = {
-      {isOfGradients() ? ByteUse::Kind::Gradient : ByteUse::Kind::Weight,
-       /*writes=*/true, Value(), getWeightAttr()}};
+  ByteUse::Kind kind = isOfGradients() ? ByteUse::Kind::Gradient
+                       : getWeight()   ? ByteUse::Kind::Weight
+                       : getRounded()  ? ByteUse::Kind::Rounded
+                                       : ByteUse::Kind::Weights;
+  ByteUses uses = {{kind, /*writes=*/true, Value(), getWeightAttr()}};
   if (isOfGradients())
     uses.push_back(ByteUse::write(getResult()));
   return uses;
@@ -362,6 +378,39 @@ std::optional<Content> KeepGradientsOp::getContent(OpResult,
 std::optional<Content> KeepGradientsOp::getWantedContent(OpOperand &,
                                                          const StepContext &) {
   return Content{Content::Kind::Sum, getStageAttr(), 0, 0, {}};
+}
+
+SmallVector<CollectiveOp, 2> LoadWeightsOp::getGathers() {
+  SmallVector<CollectiveOp, 2> gathers;
+  Value made = getResult();
+  while (made) {
+    Value before = std::exchange(made, Value());
+    for (Operation *user : before.getUsers())
+      if (auto gather = dyn_cast<CollectiveOp>(user)) {
+        gathers.push_back(gather);
+        made = gather.getResult();
+      }
+  }
+  return gathers;
+}
+
+std::string LoadWeightsOp::getLabel(const StepContext &) {
+  return "loaded weights of stage '@" + getStage().str() + "'";
+}
+ResultBytes LoadWeightsOp::getResultBytes(OpResult) { return {}; }
+ByteUses LoadWeightsOp::getByteUses() {
+  ByteUses uses = {{ByteUse::Kind::Home}};
+  for (CollectiveOp gather : getGathers())
+    llvm::append_range(uses, gather.getByteUses());
+  return uses;
+}
+std::optional<Content> LoadWeightsOp::getContent(OpResult,
+                                                 const StepContext &) {
+  return Content{Content::Kind::Updated, getStageAttr(), 0, 0, {}};
+}
+std::optional<Content> LoadWeightsOp::getWantedContent(OpOperand &,
+                                                       const StepContext &) {
+  return std::nullopt;
 }
 
 std::string ClipGradientsOp::getLabel(const StepContext &) {

@@ -152,6 +152,40 @@ def Pipe_KeepGradientsOp : Pipe_ScheduledOp<"keep_gradients", [
   let hasVerifier = 1;
 }
 
+def Pipe_LoadWeightsOp : Pipe_ScheduledOp<"load_weights"> {
+  let summary = "Put a replica's part of a stage's weights where tasks read them";
+  let description = [{
+    Copies what the replica keeps of the stage's weights from step to step
+    (`home` of `pipe.optimizer`) to its part of the flat range that tasks read,
+    and of the bf16 copies. An `all_gather` over replicas then makes the range
+    whole. Tasks take what that makes; behind the last of them other stages may
+    use the bytes.
+
+    In a step it stands in front of the task behind whose predecessor on its
+    rank the bytes are free.
+
+    Constraints:
+    - (C1) returns the stage's weights, `split` over replicas.
+
+    Life span: made by `pipe-gather-weights`.
+
+    Example:
+    ```mlir
+    %l = pipe.load_weights in @s0 : !pipe.updated<@s0, split>
+    %w = pipe.collective all_gather in @s0 (%l) over replicas
+        : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$stage);
+  let results = (outs Pipe_UpdatedType:$result);
+  let assemblyFormat = "`in` $stage attr-dict `:` type($result)";
+  let extraClassDeclaration = [{
+    /// What puts together what it loads: weights, their bf16 copies, or both.
+    ::llvm::SmallVector<CollectiveOp, 2> getGathers();
+  }];
+  let hasVerifier = 1;
+}
+
 def Pipe_ClipGradientsOp : Pipe_ScheduledOp<"clip_gradients", [
     Pipe_GroupOpInterface]> {
   let summary = "One rank's part in clipping gradients by their norm";

@@ -42,8 +42,8 @@ ProgramAttr::verify(function_ref<InFlightDiagnostic()> error,
     if (number && *number < 1)
       return error() << "expects '" << name << "' to be positive, but got "
                      << *number;
-  if (zero < 0 || zero > 2)
-    return error() << "expects 'zero' to be 0, 1 or 2, but got " << zero;
+  if (zero < 0 || zero > 3)
+    return error() << "expects 'zero' to be 0, 1, 2 or 3, but got " << zero;
   if (zero > 0 && replicas == 1)
     return error() << "expects 'zero' of 0 with one replica, but got " << zero;
   if (machine && !isa<StringAttr, DictionaryAttr>(machine))
@@ -55,9 +55,9 @@ ProgramAttr::verify(function_ref<InFlightDiagnostic()> error,
                    clipNorm.getValueAsDouble() <= 0))
     return error() << "expects 'clip_norm' to be an f64 above 0, but got "
                    << clipNorm;
-  if (zero == 2 && clipNorm)
+  if (zero >= 2 && clipNorm)
     return error()
-           << "expects no 'clip_norm' with 'zero' of 2: the norm of all "
+           << "expects no 'clip_norm' with 'zero' of 2 or 3: the norm of all "
               "gradients is known when all are kept";
   return taskTimes ? verifyTaskTimes(error, taskTimes) : success();
 }

@@ -95,16 +95,38 @@ LogicalResult TaskOp::verify() {
   return success();
 }
 
+Value TaskOp::getSummed() {
+  Value last = getOperands().empty() ? Value() : getOperands().back();
+  return last && last != getGathered() &&
+                 isa<GradientType, UpdatedType>(last.getType())
+             ? last
+             : Value();
+}
+
+/// An update, and nothing else that makes weights whole, clears gradients.
+Value TaskOp::getGathered() {
+  for (Value operand : getOperands())
+    if (isa<UpdatedType>(operand.getType()) && !operand.getDefiningOp<TaskOp>())
+      return operand;
+  return Value();
+}
+
+void TaskOp::setGathered(Value weights) {
+  (*this)->insertOperands(getNumOperands() - (getSummed() ? 1 : 0), weights);
+}
+
 /// Fills the operand and result types of a forward or evaluation task.
 template <typename Body>
-static void forwardSignature(Body body, StringRef stage, bool withStash,
+static void forwardSignature(TaskOp task, Body body, bool withStash,
                              SmallVectorImpl<Type> &operands,
                              SmallVectorImpl<Type> &results) {
   llvm::append_range(operands, body.getBody()->getArgumentTypes());
   llvm::append_range(results, body.getReturn().getValues().getTypes());
+  if (task.getGathered())
+    operands.push_back(
+        UpdatedType::get(task.getContext(), task.getStageAttr()));
   if (withStash && !body.getReturn().getStash().empty())
-    results.push_back(StashType::get(
-        body.getContext(), FlatSymbolRefAttr::get(body.getContext(), stage)));
+    results.push_back(StashType::get(task.getContext(), task.getStageAttr()));
 }
 
 /// Fills the operand and result types of a task of a backward or of one of its
@@ -125,6 +147,8 @@ static void gradientSignature(TaskOp task, GradientBodyInterface body,
   operands.append(gradients, gradients + body.getGradientsOf().size());
   if (body.takesHandover())
     operands.push_back(HandoverType::get(context, stage));
+  if (task.getGathered())
+    operands.push_back(UpdatedType::get(context, stage));
 
   auto end = cast<ReturnOp>(block.getTerminator());
   llvm::append_range(results, end.getValues().getTypes());
@@ -137,14 +161,13 @@ static void gradientSignature(TaskOp task, GradientBodyInterface body,
   auto sum = GradientType::get(
       context, stage,
       stateOfSums(programOf(task->getParentOfType<ModuleOp>())));
-  if (!task.getOperands().empty()) {
-    Type last = task.getOperands().back().getType();
-    if (task.getOperands().back().getDefiningOp<KeepGradientsOp>())
+  if (Value summed = task.getSummed()) {
+    if (summed.getDefiningOp<KeepGradientsOp>())
       operands.push_back(
           GradientType::get(context, stage, ReplicaState::split));
-    else if (isa<GradientType>(last))
+    else if (isa<GradientType>(summed.getType()))
       operands.push_back(sum);
-    else if (isa<UpdatedType>(last))
+    else
       operands.push_back(UpdatedType::get(context, stage));
   }
   if (task.getNumResults() > results.size())
@@ -181,13 +204,13 @@ LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
   SmallVector<Type> operands, results;
   switch (getKind()) {
   case TaskKind::forward:
-    forwardSignature(stage.getForward(), getStage(), true, operands, results);
+    forwardSignature(*this, stage.getForward(), true, operands, results);
     break;
   case TaskKind::evaluate:
     if (!stage.getEvaluate())
       return emitOpError("needs a 'pipe.evaluate' in stage '")
              << getStage() << "'";
-    forwardSignature(stage.getEvaluate(), getStage(), false, operands, results);
+    forwardSignature(*this, stage.getEvaluate(), false, operands, results);
     break;
   case TaskKind::backward:
   case TaskKind::input_gradient:

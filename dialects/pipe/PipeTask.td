@@ -82,7 +82,10 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     `input_gradient`, `weight_gradient`: the same of the half's own lists, the
     stash only if the half reads any of it; no gradients summed so far on
     `input_gradient`; on `weight_gradient` the handover (if there is one) before
-    them. `update`: the summed gradients.
+    them. `update`: the summed gradients. Where replicas have a part each of the
+    weights, tasks that read weights take what was put together for them
+    (`pipe.load_weights`), `!pipe.updated`: last, but before gradients summed so
+    far.
     Results by kind: `forward`: the stage's results and its stash (if there is
     one). `evaluate`: the stage's results. `backward`: the input gradients and
     the summed gradients. `input_gradient`: the input gradients and the handover
@@ -137,6 +140,15 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
           buffers, /*number=*/nullptr, /*version=*/nullptr,
           /*weights=*/nullptr, /*overlaps_next=*/nullptr);
   }]>];
+  let extraClassDeclaration = [{
+    /// The gradients summed so far, or what an update made that cleared them;
+    /// null where it begins a sum or makes none.
+    ::mlir::Value getSummed();
+    /// The weights that were put together for it; null where they are there.
+    ::mlir::Value getGathered();
+    /// Makes it take these.
+    void setGathered(::mlir::Value weights);
+  }];
   let hasVerifier = 1;
 }
 

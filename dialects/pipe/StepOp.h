@@ -103,10 +103,17 @@ struct ByteUse {
   enum class Kind {
     /// Those of `value`, an operand or a result.
     Value,
-    /// The copies of `weight`, or its gradient, in `stage`; null means all that
-    /// the optimizer of the stage updates.
+    /// The copies of `weight` in `stage`.
     Weight,
+    /// Its gradient; null means those of all that the optimizer of the stage
+    /// updates.
     Gradient,
+    /// All weights that the optimizer of `stage` updates, their bf16 copies,
+    /// and
+    /// what a replica keeps of both, where that lies apart.
+    Weights,
+    Rounded,
+    Home,
     /// All that the body of a task uses while the task runs it.
     Body,
     /// All that the optimizer of the op's stage works with, and the place

@@ -91,6 +91,7 @@ void buildScheduledPipeline(OpPassManager &pm,
   synchronize.tied = options.tiedWeights;
   pm.addPass(pipe::createPipeSynchronizeWeights(synchronize));
   pm.addPass(pipe::createPipeShareGradients());
+  pm.addPass(pipe::createPipeGatherWeights());
   pm.addPass(pipe::createPipeInsertTransfers());
   pm.addPass(pipe::createPipeVerifySchedule());
 }

@@ -155,7 +155,10 @@ void ArenaAccesses::addOptimizer(TaskOp task, Accesses &accesses) {
     if (optimizer.getStage() != task.getStage())
       continue;
     for (NamedAttribute attribute : optimizer->getAttrs())
-      if (attribute.getName() != optimizer.getVersionsAttrName())
+      if (attribute.getName() != optimizer.getVersionsAttrName() &&
+          !(optimizer.getHome() &&
+            (attribute.getName() == optimizer.getWeightsAttrName() ||
+             attribute.getName() == optimizer.getRoundedAttrName())))
         addBuffersOf(attribute.getValue(), accesses.writes);
   }
   if (task.getWeightsAttr())
@@ -233,8 +236,12 @@ LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
       continue;
     if (isGradient)
       add({optimizer.getGradients(), optimizer.getKept()});
+    else if (use.kind == ByteUse::Kind::Weights)
+      add({optimizer.getWeights()});
+    else if (use.kind == ByteUse::Kind::Rounded)
+      add({optimizer.getRounded()});
     else
-      add({optimizer.getWeights(), optimizer.getRounded()});
+      add({optimizer.getHome(), optimizer.getRoundedHome()});
   }
   if (to.size() == before)
     return op->emitOpError("uses ")
@@ -254,6 +261,9 @@ LogicalResult ArenaAccesses::add(StepOpInterface op, const ByteUse &use,
   }
   case ByteUse::Kind::Weight:
   case ByteUse::Kind::Gradient:
+  case ByteUse::Kind::Weights:
+  case ByteUse::Kind::Rounded:
+  case ByteUse::Kind::Home:
     return addPlace(op, use, accesses);
   case ByteUse::Kind::Body:
     return addBody(cast<TaskOp>(*op), accesses);

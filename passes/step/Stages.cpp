@@ -238,6 +238,17 @@ bool Stages::readsMasters(int32_t stage) const {
   });
 }
 
+bool Stages::readsUpdated(int32_t stage, TaskKind kind) const {
+  Operation *body = StageOp(ops[stage]).bodyOf(kind);
+  return body && body->walk([&](nn::ParameterOp read) {
+                       const WeightGroup *group = groupOf(read.getWeightAttr());
+                       return group && group->isUpdatedIn(stage)
+                                  ? WalkResult::interrupt()
+                                  : WalkResult::advance();
+                     })
+                     .wasInterrupted();
+}
+
 /// The bytes of a stage's update: a gradient, the weight and each state are
 /// read, and all but the gradient written. If gradients are clipped, they are
 /// read once more. With ZeRO a replica updates its part, and then clears all

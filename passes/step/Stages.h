@@ -115,6 +115,9 @@ public:
   /// Whether anybody reads a weight itself that the optimizer of a stage
   /// updates, and not its bf16 copy: a body, or who holds it as well.
   bool readsMasters(int32_t stage) const;
+  /// Whether tasks of that kind read any weight that the optimizer of their
+  /// stage updates, or its bf16 copy.
+  bool readsUpdated(int32_t stage, TaskKind kind) const;
   bool hasStash(int32_t stage) const {
     return !ops[stage].getForward().getReturn().getStash().empty();
   }

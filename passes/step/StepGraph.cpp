@@ -154,9 +154,9 @@ void GraphReader::findPositions() {
   std::vector<int64_t> next(graph.tasks.ranks);
   std::vector<SmallVector<Operation *, 1>> waiting(graph.tasks.ranks);
   for (Operation &op : *step.getBody()) {
-    if (auto keep = dyn_cast<KeepGradientsOp>(op)) {
-      positions[keep] = next[rankOf(keep)];
-      waiting[rankOf(keep)].push_back(keep);
+    if (isa<KeepGradientsOp, LoadWeightsOp>(op)) {
+      positions[&op] = next[rankOf(&op)];
+      waiting[rankOf(&op)].push_back(&op);
     }
     auto task = dyn_cast<TaskOp>(op);
     if (!task)
@@ -194,6 +194,10 @@ Readiness GraphReader::readinessOf(Value value, int32_t rank) {
   }
   if (isa<TaskOp>(op)) {
     ready.tasks = positions.lookup(op) + 1;
+    return ready;
+  }
+  if (isa<LoadWeightsOp>(op)) {
+    ready.tasks = positions.lookup(op);
     return ready;
   }
   if (auto known = readiness.find(value); known != readiness.end())

@@ -87,8 +87,8 @@ struct TensorInfo {
   int64_t stage = -1;
   /// Of a gradient: replicas have whole sums of their own parts alone. Of a
   /// weight: they have new values of these alone, and tasks read its bf16 copy.
-  /// Of the optimizer's state, and of gradients that are kept in parts: there
-  /// is nothing else.
+  /// Of the optimizer's state, of gradients that are kept in parts, and of
+  /// weights that are put together for tasks alone: there is nothing else.
   Sharding shard = {};
 
   bool isSharded() const { return shard.partBytes > 0; }

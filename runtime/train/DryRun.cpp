@@ -10,6 +10,7 @@
 #include "runtime/train/Report.h"
 
 #include <algorithm>
+#include <functional>
 
 using namespace pipewright::runtime;
 
@@ -54,15 +55,28 @@ static void reportRank(Report &report, const Program &program, int64_t number) {
     report.line(more);
 }
 
-static bool sharesStates(const Program &program) {
+/// Whether a replica has a part alone of any tensor that is such.
+static bool sharesAny(const Program &program,
+                      const std::function<bool(const TensorInfo &)> &isSuch) {
   return std::any_of(
-      program.ranks.begin(), program.ranks.end(), [](const RankProgram &rank) {
+      program.ranks.begin(), program.ranks.end(), [&](const RankProgram &rank) {
         return std::any_of(rank.tensors.begin(), rank.tensors.end(),
-                           [](const TensorInfo &tensor) {
-                             return tensor.role == Role::OptimizerState &&
-                                    tensor.isSharded();
+                           [&](const TensorInfo &tensor) {
+                             return tensor.shard.isAlone && isSuch(tensor);
                            });
       });
+}
+
+/// `, and keeps its part of the optimizer's states (ZeRO)`
+static std::string sharedText(const Program &program) {
+  if (!sharesAny(program, [](const TensorInfo &tensor) {
+        return tensor.role == Role::OptimizerState;
+      }))
+    return "";
+  const bool withWeights = sharesAny(
+      program, [](const TensorInfo &tensor) { return tensor.isWeight(); });
+  return std::string(", and keeps its part of ") +
+         (withWeights ? "weights and " : "") + "the optimizer's states (ZeRO)";
 }
 
 std::string pipewright::runtime::dryRunText(const Program &program,
@@ -78,13 +92,9 @@ std::string pipewright::runtime::dryRunText(const Program &program,
                      program.optimizer.name;
   report.line("program", std::string(program.name) + ": " + step);
   if (program.replicas > 1)
-    report.line("replicas",
-                "each runs these ranks, on " +
-                    groupedText(program.microBatches) +
-                    " of the micro-batches" +
-                    (sharesStates(program) ? ", and keeps its part of the "
-                                             "optimizer's states (ZeRO)"
-                                           : ""));
+    report.line("replicas", "each runs these ranks, on " +
+                                groupedText(program.microBatches) +
+                                " of the micro-batches" + sharedText(program));
   if (const double seconds = predictedSeconds(program))
     report.line("predicted",
                 secondsText(seconds / program.updates) + " per step");

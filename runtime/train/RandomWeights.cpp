@@ -67,21 +67,25 @@ static void drawWeight(Worker &rank, const TensorInfo &weight) {
   const float deviation =
       1.0f / std::sqrt(static_cast<float>(std::max<int64_t>(
                  1, elements / std::max<int64_t>(1, outputs))));
-  // Numbers go by the place in a file; a filter is reordered as a whole.
-  const int64_t piece = weight.channelsLast ? elements : int64_t{1} << 20;
+  // Numbers go by the place in a file.
   std::vector<float> values;
-  for (int64_t at = 0; at < elements; at += piece) {
-    const int64_t now = std::min(piece, elements - at);
-    values.assign(now, constantValue(weight));
+  auto draw = [&](int64_t first, int64_t count) {
+    values.assign(count, constantValue(weight));
     if (isMatrix && weight.role == Role::Parameter)
-      drawNormal(hashName(weight.name), at, deviation, values);
-    if (weight.channelsLast) {
-      rank.write(weight.buffer, filterForMemory(weight, values.data()).data());
-      return;
-    }
-    rank.write(weight.buffer.at(at * static_cast<int64_t>(sizeof(float)),
-                                now * static_cast<int64_t>(sizeof(float))),
-               values.data());
+      drawNormal(hashName(weight.name), first, deviation, values);
+  };
+  const auto [begin, own] = weight.storedOn(rank.replica());
+  // A filter is reordered as a whole.
+  if (weight.channelsLast) {
+    draw(0, elements);
+    rank.write(own, filterForMemory(weight, values.data()).data() + begin);
+    return;
+  }
+  constexpr int64_t width = sizeof(float), piece = width << 20;
+  for (int64_t at = 0; at < own.bytes; at += piece) {
+    const int64_t now = std::min(piece, own.bytes - at);
+    draw((begin + at) / width, now / width);
+    rank.write(own.at(at, now), values.data());
   }
 }
 

@@ -42,20 +42,3 @@ void pipewright::runtime::collectParts(Worker &rank, const TensorInfo &tensor,
     }
   }
 }
-
-void pipewright::runtime::collectWeights(Worker &rank) {
-  for (const TensorInfo &tensor : rank.program().tensors) {
-    if (!tensor.isWeight() || !tensor.isSharded())
-      continue;
-    const Buffer own = tensor.partOf(rank.replica()).buffer;
-    std::vector<char> whole(rank.replica() == 0 ? tensor.buffer.bytes : 0);
-    collectParts(
-        rank, tensor, /*home=*/0,
-        [&](int64_t begin, int64_t bytes, void *destination) {
-          rank.read(own.at(begin, bytes), destination);
-        },
-        whole.data());
-    if (rank.replica() == 0)
-      rank.write(tensor.buffer, whole.data());
-  }
-}

@@ -26,10 +26,6 @@ using ReadOwnPart =
 void collectParts(Worker &rank, const TensorInfo &tensor, int64_t home,
                   const ReadOwnPart &read, char *whole);
 
-/// Gives the first replica's memory what others have of weights. All replicas
-/// of the rank call it alike, between steps.
-void collectWeights(Worker &rank);
-
 } // namespace pipewright::runtime
 
 #endif // PIPEWRIGHT_RUNTIME_TRAIN_TENSORPARTS_H

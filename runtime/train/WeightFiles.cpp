@@ -110,11 +110,22 @@ void pipewright::runtime::loadWeights(Worker &rank,
 
 void pipewright::runtime::copyWeights(Worker &rank) {
   // In their order: a copy of a copy stands behind it.
-  for (const TensorInfo &tensor : rank.program().tensors)
-    if (tensor.from.bytes > tensor.buffer.bytes)
-      roundOnce(rank, tensor.from, tensor.buffer);
-    else if (tensor.from)
-      copyOnce(rank, tensor.from, tensor.buffer);
+  for (const TensorInfo &tensor : rank.program().tensors) {
+    if (!tensor.from)
+      continue;
+    // What a replica has of the copy, and of what that is a copy of.
+    const Buffer to = tensor.storedOn(rank.replica()).buffer;
+    const int64_t ratio = tensor.from.bytes / tensor.buffer.bytes;
+    const Buffer from = {tensor.from.offset +
+                             ratio * (to.offset - tensor.buffer.offset),
+                         ratio * to.bytes};
+    if (to.bytes == 0)
+      continue;
+    if (ratio > 1)
+      roundOnce(rank, from, to);
+    else
+      copyOnce(rank, from, to);
+  }
 }
 
 void pipewright::runtime::checkWeights(const Program &program,
@@ -220,7 +231,8 @@ static void passTensor(Transport &pipeline, int64_t owner, const ReadPart &read,
 }
 
 /// Writes the tensors that `selects` is true for; `find` tells how to read one
-/// of the calling rank, by its index. Returns what went wrong on rank 0, and on
+/// of the calling rank, by its index, and is called on all replicas alike: the
+/// first one needs what it tells. Returns what went wrong on rank 0, and on
 /// the others only that something did; nothing where all went well.
 static std::string
 saveTensors(Worker &rank, const std::string &path,
@@ -248,9 +260,6 @@ saveTensors(Worker &rank, const std::string &path,
   std::sort(pieces.begin(), pieces.end(), [](const Piece &a, const Piece &b) {
     return a.header.name < b.header.name;
   });
-  // All replicas have the same; the first one's are written.
-  if (rank.replica() != 0)
-    pieces.clear();
   std::unique_ptr<Sink> sink;
   if (rank.transport().rank() == 0) {
     std::vector<TensorHeader> headers;
@@ -259,11 +268,14 @@ saveTensors(Worker &rank, const std::string &path,
     sink = std::make_unique<Sink>(path, headers, notes);
   }
   for (const Piece &piece : pieces) {
-    const int64_t bytes =
-        elementCount(piece.header.shape) * byteWidth(piece.header.type);
-    passTensor(rank.pipeline(), piece.owner,
-               piece.owner == rank.number() ? find(piece.index) : ReadPart(),
-               bytes, sink.get());
+    const ReadPart read =
+        piece.owner == rank.number() ? find(piece.index) : ReadPart();
+    // All replicas have the same; the first one's are written.
+    if (rank.replica() == 0)
+      passTensor(rank.pipeline(), piece.owner, read,
+                 elementCount(piece.header.shape) *
+                     byteWidth(piece.header.type),
+                 sink.get());
   }
   if (sink)
     sink->commit();
@@ -272,6 +284,23 @@ saveTensors(Worker &rank, const std::string &path,
   return sink          ? sink->trouble()
          : failed != 0 ? "rank 0 cannot write the file"
                        : "";
+}
+
+/// How to read the memory of a tensor, of which replicas may have parts: then
+/// the first one puts it together.
+static ReadPart wholeOf(Worker &rank, const TensorInfo &tensor) {
+  const Buffer own = tensor.partOf(rank.replica()).buffer;
+  auto read = [&rank, own](int64_t begin, int64_t bytes, void *destination) {
+    rank.read(own.at(begin, bytes), destination);
+  };
+  if (!tensor.isSharded())
+    return read;
+  auto whole = std::make_shared<std::vector<char>>(
+      rank.replica() == 0 ? tensor.buffer.bytes : 0);
+  collectParts(rank, tensor, /*home=*/0, read, whole->data());
+  return [whole](int64_t begin, int64_t bytes, void *destination) {
+    std::memcpy(destination, whole->data() + begin, bytes);
+  };
 }
 
 /// How to read a tensor, whose memory `readMemory` reads, as files have it.
@@ -290,7 +319,6 @@ static ReadPart partsOf(const TensorInfo &tensor, const ReadPart &readMemory) {
 std::string pipewright::runtime::writeWeights(Worker &rank,
                                               const std::string &path,
                                               const Notes &notes) {
-  collectWeights(rank);
   return saveTensors(
       rank, path,
       [](const TensorInfo &tensor) {
@@ -298,10 +326,8 @@ std::string pipewright::runtime::writeWeights(Worker &rank,
       },
       [&](size_t i) {
         const TensorInfo &weight = rank.program().tensors[i];
-        return partsOf(weight, [&rank, &weight](int64_t begin, int64_t bytes,
-                                                void *destination) {
-          rank.read(weight.buffer.at(begin, bytes), destination);
-        });
+        const ReadPart whole = wholeOf(rank, weight);
+        return rank.replica() == 0 ? partsOf(weight, whole) : ReadPart();
       },
       notes);
 }
@@ -332,7 +358,8 @@ static double hashOfWeight(Worker &rank, const std::string &name) {
         return each.isWeight() && each.isSharded() && name == each.name;
       });
   for (const TensorInfo &tensor : tensors) {
-    if (name != tensor.name ||
+    // Replicas that have parts alone have nothing to compare.
+    if (name != tensor.name || tensor.shard.isAlone ||
         !(isShared ? tensor.role == Role::Rounded : tensor.isWeight()))
       continue;
     const auto own =

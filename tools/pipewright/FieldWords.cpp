@@ -23,9 +23,8 @@ static constexpr llvm::StringLiteral tensorAdvice =
     "there is no tensor parallelism yet; --ranks P cuts layers from layers, "
     "--data-parallel D makes replicas";
 static constexpr llvm::StringLiteral shardAdvice =
-    "weights are whole on each replica yet; --data-parallel D --zero 2 makes "
-    "replicas that keep a part each of the optimizer's states, and gradients "
-    "of few stages";
+    "--data-parallel D --zero 3 makes replicas that keep a part each of "
+    "weights and of the optimizer's states, and gather weights of few stages";
 
 static constexpr FieldWord words[] = {
     // How many of everything.

@@ -146,13 +146,8 @@ static llvm::Error readOptimizer(const OptionSpelling &row, Given given,
 static llvm::Error readZero(const OptionSpelling &row, Given given,
                             CompileOptions &options) {
   llvm::StringRef text = given[row.name];
-  if (text == "3")
-    return fail("--", row.name, " ", text,
-                " is not there yet: weights are whole on each replica; the "
-                "highest level is --",
-                row.name, " 2");
-  if (text != "0" && text != "1" && text != "2")
-    return fail("--", row.name, " expects 0, 1 or 2, but got '", text, "'");
+  if (text.size() != 1 || text[0] < '0' || text[0] > '3')
+    return fail("--", row.name, " expects 0, 1, 2 or 3, but got '", text, "'");
   options.zero = text[0] - '0';
   if (options.zero > 0 && options.replicas == 1)
     return fail("--", row.name, " ", text,
@@ -170,10 +165,10 @@ static llvm::Error readClipNorm(const OptionSpelling &row, Given given,
     return fail("--", row.name, " expects a number above 0, but got '",
                 given[row.name], "'");
   options.clipNorm = norm;
-  if (options.zero == 2)
+  if (options.zero >= 2)
     return fail("--", row.name,
-                " keeps all gradients until their norm is known, but --zero 2 "
-                "does not: use --zero 1");
+                " keeps all gradients until their norm is known, but --zero ",
+                options.zero, " does not: use --zero 1");
   if (int64_t updates = options.policy->updates(options.sizes()); updates > 1)
     return fail("--", row.name,
                 " expects a schedule with one update in a "
@@ -298,7 +293,8 @@ static std::vector<CompileRow> sizeRows() {
                    "the states of the optimizer (1): each updates its part of "
                    "the weights, and they gather them; with 2, a rank keeps "
                    "the gradients of no more stages than it must, two with "
-                   "breadth-first",
+                   "breadth-first; with 3, also the weights: those of two "
+                   "stages are gathered where tasks read them",
                    "0"},
                   recordZero,
                   readZero}),

@@ -329,7 +329,7 @@ int CommandLine::compareWorkers(int64_t workers,
     candidates.push_back({name, tool::readCompileOptions(shared, *text)});
     llvm::Expected<tool::CompileOptions> &options = candidates.back().options;
     const int64_t level = replicas > 1 && options ? options->highestZero() : 0;
-    for (const char *zero : {"1", "2"})
+    for (const char *zero : {"1", "2", "3"})
       if (level >= *zero - '0')
         candidates.push_back(
             {name + ", ZeRO-" + zero,

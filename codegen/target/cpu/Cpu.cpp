@@ -41,7 +41,6 @@ struct Cpu final : Target {
     return style;
   }
 
-
   const BuildRules &buildRules() const override {
     // All of the library: nothing refers to the features that its objects say
     // they need.

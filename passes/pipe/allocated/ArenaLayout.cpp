@@ -36,30 +36,31 @@ static bool isReadRounded(const Stages &stages,
   return stages.readsRounded(place.stage, *place.group);
 }
 
-int64_t ArenaLayout::shareGradients(ArrayRef<std::vector<Place *>> ofStages,
-                                    ArrayRef<GradientUse> uses,
-                                    int64_t begin) const {
+void ArenaLayout::share(ArrayRef<std::vector<Place *>> ofStages,
+                        ArrayRef<int64_t> bytes, ArrayRef<RangeUse> uses,
+                        int64_t begin,
+                        llvm::function_ref<Range &(Place &)> rangeIn) {
+  if (uses.empty())
+    return;
   std::vector<BufferTurns> ranges;
-  for (auto [places, use] : llvm::zip_equal(ofStages, uses))
-    ranges.push_back({use.turns, places.empty()
-                                     ? 0
-                                     : around(*places.front()->gradient,
-                                              *places.back()->gradient)
-                                           .bytes});
+  for (auto [use, size] : llvm::zip_equal(uses, bytes))
+    ranges.push_back({use.turns, size});
   MemoryPlan plan = planTurns(ranges, kBufferAlignment);
-  for (auto [places, offset] : llvm::zip_equal(ofStages, plan.offsets)) {
-    int64_t by =
-        places.empty() ? 0 : begin + offset - places.front()->gradient->offset;
+  for (auto [places, size, offset] :
+       llvm::zip_equal(ofStages, bytes, plan.offsets)) {
+    if (size == 0)
+      continue;
+    int64_t by = begin + offset - rangeIn(*places.front()).offset;
     for (Place *place : places)
-      place->gradient->offset += by;
+      rangeIn(*place).offset += by;
   }
-  return plan.bytes;
+  end = begin + plan.bytes;
 }
 
 ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
                          const nn::OptimizerChoice &choice,
-                         ArrayRef<int64_t> oldVersions,
-                         ArrayRef<GradientUse> gradientUses, int64_t shards)
+                         ArrayRef<int64_t> oldVersions, const RangeUses &uses,
+                         int64_t shards)
     : shards(shards) {
   for (int32_t stage : onRank)
     for (const WeightGroup &group : stages.weights())
@@ -91,29 +92,47 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     if (!group.empty())
       finishRange(group.front()->weight, group.back()->weight);
   }
+  // By stage: the bytes of its flat ranges, but for the bf16 copies.
+  auto flat = llvm::map_to_vector(updated, [&](ArrayRef<Place *> group) {
+    return group.empty()
+               ? int64_t{0}
+               : around(group.front()->weight, group.back()->weight).bytes;
+  });
+  share(updated, flat, uses.weights, begin,
+        [](Place &place) -> Range & { return place.weight; });
   for (Place *place : others)
     place->weight = allocate(bytesOf(*place));
+  llvm::SmallDenseMap<int32_t, Range> homeOf, roundedHomeOf;
+  for (auto [stage, bytes, use] : llvm::zip(onRank, flat, uses.weights))
+    if (use.isKept)
+      homeOf[stage] = allocate(bytes / shards);
   addRegion("weights", begin, end);
 
   // The flat range of a stage is halved as a whole, padding and all.
   begin = end = alignedSize(end);
-  llvm::SmallDenseMap<int32_t, Range> roundedOf;
-  for (auto [stage, group] : llvm::zip_equal(onRank, updated)) {
-    if (llvm::none_of(group, [&](const Place *place) {
-          return isReadRounded(stages, *place);
-        }))
+  SmallVector<int64_t> flatRounded;
+  for (auto [group, bytes] : llvm::zip_equal(updated, flat)) {
+    bool isRead = llvm::any_of(group, [&](const Place *place) {
+      return isReadRounded(stages, *place);
+    });
+    flatRounded.push_back(isRead ? bytes / 2 : 0);
+    if (!isRead)
       continue;
-    Range weights = around(group.front()->weight, group.back()->weight);
-    Range rounded = allocate(weights.bytes / 2);
-    roundedOf[stage] = rounded;
+    Range rounded = allocate(bytes / 2);
     for (Place *place : group)
-      place->rounded = {rounded.offset +
-                            (place->weight.offset - weights.offset) / 2,
-                        place->weight.bytes / 2};
+      place->rounded = {
+          rounded.offset +
+              (place->weight.offset - group.front()->weight.offset) / 2,
+          place->weight.bytes / 2};
   }
+  share(updated, flatRounded, uses.rounded, begin,
+        [](Place &place) -> Range & { return *place.rounded; });
   for (Place *place : others)
     if (isReadRounded(stages, *place))
       place->rounded = allocate(place->weight.bytes / 2);
+  for (auto [stage, bytes, use] : llvm::zip(onRank, flatRounded, uses.rounded))
+    if (use.isKept && bytes > 0)
+      roundedHomeOf[stage] = allocate(bytes / shards);
   addRegion("bf16 weights", begin, end);
 
   begin = end = alignedSize(end);
@@ -123,16 +142,15 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     if (!group.empty())
       finishRange(*group.front()->gradient, *group.back()->gradient);
   }
-  if (!gradientUses.empty())
-    end = begin + shareGradients(updated, gradientUses, begin);
+  share(updated, flat, uses.gradients, begin,
+        [](Place &place) -> Range & { return *place.gradient; });
   for (Place *place : others)
     if (place->group->isTrained())
       place->gradient = allocate(bytesOf(*place));
   llvm::SmallDenseMap<int32_t, Range> keptOf;
-  for (auto [stage, group, use] : llvm::zip(onRank, updated, gradientUses))
+  for (auto [stage, bytes, use] : llvm::zip(onRank, flat, uses.gradients))
     if (use.isKept)
-      keptOf[stage] = allocate(
-          around(group.front()->weight, group.back()->weight).bytes / shards);
+      keptOf[stage] = allocate(bytes / shards);
   addRegion("gradients", begin, end);
 
   begin = end = alignedSize(end);
@@ -144,11 +162,16 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     optimizer.weights = around(group.front()->weight, group.back()->weight);
     optimizer.gradients =
         around(*group.front()->gradient, *group.back()->gradient);
-    if (auto rounded = roundedOf.find(optimizer.stage);
-        rounded != roundedOf.end())
-      optimizer.rounded = rounded->second;
-    if (auto kept = keptOf.find(optimizer.stage); kept != keptOf.end())
-      optimizer.kept = kept->second;
+    if (group.front()->rounded)
+      optimizer.rounded = {group.front()->rounded->offset,
+                           optimizer.weights.bytes / 2};
+    auto of = [&](const auto &ranges) {
+      auto found = ranges.find(optimizer.stage);
+      return found == ranges.end() ? std::optional<Range>() : found->second;
+    };
+    optimizer.kept = of(keptOf);
+    optimizer.home = of(homeOf);
+    optimizer.roundedHome = of(roundedHomeOf);
     for (size_t state = 0, e = choice.states().size(); state < e; ++state)
       optimizer.states.push_back(allocate(optimizer.weights.bytes / shards));
     optimizers.push_back(std::move(optimizer));
@@ -214,6 +237,9 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
     return BufferAttr::get(context, BufferSpace::arena, range.offset,
                            range.bytes);
   };
+  auto optional = [&](std::optional<Range> range) {
+    return range ? buffer(*range) : BufferAttr();
+  };
   auto flag = [&](bool isSet) {
     return isSet ? builder.getUnitAttr() : UnitAttr();
   };
@@ -223,8 +249,7 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         builder, place.group->weight.getLoc(),
         FlatSymbolRefAttr::get(place.group->weight.getSymNameAttr()),
         stages.nameOf(place.stage), buffer(place.weight),
-        place.gradient ? buffer(*place.gradient) : BufferAttr(),
-        place.rounded ? buffer(*place.rounded) : BufferAttr(),
+        optional(place.gradient), optional(place.rounded),
         /*kernel=*/SymbolRefAttr(), flag(isOwner),
         flag(place.isUpdated && !isOwner));
   }
@@ -238,11 +263,11 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         builder, location, stages.nameOf(optimizer.stage),
         /*kernel=*/SymbolRefAttr(), buffer(optimizer.weights),
         buffer(optimizer.gradients), builder.getArrayAttr(states),
-        buffer(optimizer.hyper),
-        optimizer.rounded ? buffer(*optimizer.rounded) : BufferAttr(),
+        buffer(optimizer.hyper), optional(optimizer.rounded),
         versions.empty() ? ArrayAttr() : builder.getArrayAttr(versions),
         shards == 1 ? IntegerAttr() : builder.getI64IntegerAttr(shards),
-        optimizer.kept ? buffer(*optimizer.kept) : BufferAttr());
+        optional(optimizer.kept), optional(optimizer.home),
+        optional(optimizer.roundedHome));
   }
   for (const Region &region : regions)
     RegionOp::create(builder, location, region.name, buffer(region.range));

@@ -43,6 +43,8 @@ public:
     llvm::SmallVector<Range> versions;
     /// Where a replica adds its part of sums, if there are several.
     std::optional<Range> kept;
+    /// What it keeps of weights, if they are put together for tasks.
+    std::optional<Range> home, roundedHome;
 
     /// The newest version of what the stage reads.
     Range newest() const { return rounded.value_or(weights); }
@@ -52,21 +54,24 @@ public:
     Range range;
   };
 
-  /// When the gradients of a stage are in use, and whether parts of sums are
+  /// When a range of a stage is in use, and whether a replica's part of it is
   /// kept elsewhere in between.
-  struct GradientUse {
+  struct RangeUse {
     std::vector<BufferTurns::Turn> turns;
     bool isKept = false;
   };
+  /// Parallel to the stages of a rank, or empty: what is not in use at one time
+  /// may have the same bytes.
+  struct RangeUses {
+    std::vector<RangeUse> weights, rounded, gradients;
+  };
 
-  /// Lays out the stages on one rank, ascending; `oldVersions` is parallel, and
-  /// so is `gradientUses`, unless empty: gradients that are not in use at one
-  /// time may have the same bytes. Of optimizer state there is one of `shards`
-  /// equal parts.
+  /// Lays out the stages on one rank, ascending; `oldVersions` is parallel. Of
+  /// optimizer state there is one of `shards` equal parts.
   ArenaLayout(const Stages &stages, llvm::ArrayRef<int32_t> onRank,
               const nn::OptimizerChoice &choice,
-              llvm::ArrayRef<int64_t> oldVersions,
-              llvm::ArrayRef<GradientUse> gradientUses, int64_t shards);
+              llvm::ArrayRef<int64_t> oldVersions, const RangeUses &uses,
+              int64_t shards);
 
   /// The end of the last buffer.
   int64_t bytes() const { return end; }
@@ -89,10 +94,12 @@ public:
 private:
   Range allocate(int64_t bytes);
   Range around(Range first, Range last) const;
-  /// Moves the gradients of stages, each in one piece, to places behind `begin`
-  /// that may be those of others; the bytes of all.
-  int64_t shareGradients(llvm::ArrayRef<std::vector<Place *>> ofStages,
-                         llvm::ArrayRef<GradientUse> uses, int64_t begin) const;
+  /// Moves a range of each stage, of so many bytes, to a place behind `begin`
+  /// that may be that of others, unless `uses` are empty; `end` is then behind
+  /// all.
+  void share(llvm::ArrayRef<std::vector<Place *>> ofStages,
+             llvm::ArrayRef<int64_t> bytes, llvm::ArrayRef<RangeUse> uses,
+             int64_t begin, llvm::function_ref<Range &(Place &)> rangeIn);
 
   const int64_t shards;
 

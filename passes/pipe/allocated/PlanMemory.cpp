@@ -226,10 +226,10 @@ static void writeVersions(RankOp program, FlatSymbolRefAttr stage,
 
 /// When the rank's training uses the gradients of each stage: from a backward
 /// to where they are kept or to the update, and to the end if there is none.
-static std::vector<ArenaLayout::GradientUse>
+static std::vector<ArenaLayout::RangeUse>
 gradientUses(ModuleOp module, const Stages &stages, int64_t rank,
              ArrayRef<int32_t> onRank) {
-  std::vector<ArenaLayout::GradientUse> uses(onRank.size());
+  std::vector<ArenaLayout::RangeUse> uses(onRank.size());
   for (RankOp program : module.getOps<RankOp>()) {
     if (program.getMode() != StepMode::train ||
         static_cast<int64_t>(program.getRank()) != rank)
@@ -242,7 +242,7 @@ gradientUses(ModuleOp module, const Stages &stages, int64_t rank,
         continue;
       const int32_t stage =
           stages.numberOf(task ? task.getStageAttr() : keep.getStageAttr());
-      ArenaLayout::GradientUse &use =
+      ArenaLayout::RangeUse &use =
           uses[llvm::find(onRank, stage) - onRank.begin()];
       if (task && plainTask(stages, task).endsStash())
         begins.insert({stage, point});
@@ -266,6 +266,50 @@ gradientUses(ModuleOp module, const Stages &stages, int64_t rank,
   return uses;
 }
 
+/// When the rank's programs use the weights of each stage, and the bf16 copies:
+/// always, unless they are put together for tasks. Training comes before
+/// evaluation. Nothing where none are.
+static void findWeightUses(ModuleOp module, const Stages &stages, int64_t rank,
+                           ArrayRef<int32_t> onRank,
+                           ArenaLayout::RangeUses &uses) {
+  std::vector<ArenaLayout::RangeUse> weights(onRank.size());
+  std::vector<ArenaLayout::RangeUse> rounded(onRank.size());
+  int64_t point = 0;
+  for (RankOp program : module.getOps<RankOp>()) {
+    if (static_cast<int64_t>(program.getRank()) != rank)
+      continue;
+    llvm::DenseMap<Operation *, int64_t> pointOf;
+    for (Operation &op : *program.getBody())
+      pointOf[&op] = point++;
+    for (auto load : program.getBody()->getOps<LoadWeightsOp>()) {
+      auto number = llvm::find(onRank, stages.numberOf(load.getStageAttr())) -
+                    onRank.begin();
+      const auto gathers = load.getGathers();
+      int64_t last = pointOf.at(load);
+      for (CollectiveOp gather : gathers)
+        for (Operation *user : gather.getResult().getUsers())
+          last = std::max(last, pointOf.at(user));
+      for (CollectiveOp gather : gathers)
+        (gather.getRounded() ? rounded : weights)[number].turns.push_back(
+            {pointOf.at(load), last});
+      weights[number].isKept = rounded[number].isKept = true;
+    }
+  }
+  if (llvm::none_of(weights, [](const auto &use) { return use.isKept; }))
+    return;
+  // What nobody reads of them has a turn that is no other stage's.
+  for (auto *all : {&weights, &rounded})
+    for (auto [number, use] : llvm::enumerate(*all)) {
+      const auto turn = static_cast<int64_t>(number);
+      if (!use.isKept)
+        use.turns.push_back({0, point});
+      else if (use.turns.empty())
+        use.turns.push_back({turn, turn});
+    }
+  uses.weights = std::move(weights);
+  uses.rounded = std::move(rounded);
+}
+
 /// Plans all programs of one rank and emits its arena. Training and evaluation
 /// never run at once: both begin behind the fixed part.
 static LogicalResult planRank(ModuleOp module, const Stages &stages,
@@ -279,9 +323,10 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
   auto oldVersions = llvm::map_to_vector(
       *versions, [](const WeightVersions &of) { return of.slots; });
   const ProgramFields program = programOf(module);
-  std::vector<ArenaLayout::GradientUse> uses;
-  if (program.zero == 2)
-    uses = gradientUses(module, stages, rank, onRank);
+  ArenaLayout::RangeUses uses;
+  if (program.zero >= 2)
+    uses.gradients = gradientUses(module, stages, rank, onRank);
+  findWeightUses(module, stages, rank, onRank, uses);
   ArenaLayout layout(stages, onRank, optimizer, oldVersions, uses,
                      program.zero > 0 ? program.replicas : 1);
   int64_t values = alignedSize(layout.bytes());

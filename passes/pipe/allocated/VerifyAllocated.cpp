@@ -12,6 +12,7 @@
 #include "passes/step/Stages.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace pipewright::pipe {
 #define GEN_PASS_DEF_PIPEVERIFYALLOCATED
@@ -50,23 +51,30 @@ public:
   }
 
 private:
+  /// What stages may share, of what each updates.
+  enum class Shared { Nothing, Gradients, Weights };
+
   /// Ranges of the fixed part: none may overlap, except that a flat range of
-  /// an optimizer consists of places, and that with ZeRO-2 gradients of two
-  /// stages may: verifyGradients says when.
+  /// an optimizer consists of places, that with ZeRO-2 gradients of two stages
+  /// may, and with ZeRO-3 weights of which a part is kept elsewhere, or their
+  /// bf16 copies: verifyGradients and verifyWeights say when.
   static LogicalResult collectFixed(RankArena &arena) {
     const int64_t zero = programOf(arena.op->getParentOfType<ModuleOp>()).zero;
-    auto gradientOf = [](Operation *op, BufferAttr buffer) {
+    auto whatIs = [&](Operation *op, BufferAttr buffer) {
       auto place = dyn_cast<PlaceOp>(op);
-      return place && place.isUpdated() && place.getGradient() == buffer
-                 ? place.getStage()
-                 : StringRef();
+      if (!place || !place.isUpdated())
+        return Shared::Nothing;
+      if (place.getGradient() == buffer)
+        return zero >= 2 ? Shared::Gradients : Shared::Nothing;
+      OptimizerOp optimizer = arena.optimizerOf(place.getStage());
+      return optimizer && optimizer.getHome() ? Shared::Weights
+                                              : Shared::Nothing;
     };
     auto mayShare = [&](Operation *op, BufferAttr buffer, Operation *other,
                         BufferAttr range) {
-      StringRef stage = gradientOf(op, buffer);
-      StringRef otherStage = gradientOf(other, range);
-      return zero == 2 && !stage.empty() && !otherStage.empty() &&
-             stage != otherStage;
+      const Shared what = whatIs(op, buffer);
+      return what != Shared::Nothing && what == whatIs(other, range) &&
+             cast<PlaceOp>(op).getStage() != cast<PlaceOp>(other).getStage();
     };
     auto add = [&](Operation *op, BufferAttr buffer) -> LogicalResult {
       for (auto [owner, range] : arena.fixed)
@@ -98,8 +106,11 @@ private:
         if (failed(add(optimizer, state)))
           return failure();
       }
-      if (optimizer.getKept() && failed(add(optimizer, *optimizer.getKept())))
-        return failure();
+      for (std::optional<BufferAttr> part :
+           {optimizer.getKept(), optimizer.getHome(),
+            optimizer.getRoundedHome()})
+        if (part && failed(add(optimizer, *part)))
+          return failure();
       SmallVector<BufferAttr> oldVersions;
       if (ArrayAttr given = optimizer.getVersionsAttr())
         llvm::append_range(oldVersions, given.getAsRange<BufferAttr>());
@@ -190,6 +201,69 @@ private:
     return success();
   }
 
+  /// Tasks that read weights which are put together find those of their stage,
+  /// whole: loaded last of all that are in these bytes.
+  static LogicalResult verifyWeights(RankArena &arena, RankOp program,
+                                     const Stages &stages) {
+    auto rangeOf = [&](CollectiveOp gather) {
+      OptimizerOp optimizer = arena.optimizerOf(gather.getStage());
+      return gather.getRounded() ? optimizer.getRounded().value_or(BufferAttr())
+                                 : optimizer.getWeights();
+    };
+    auto share = [&](LoadWeightsOp load, LoadWeightsOp other) {
+      return llvm::any_of(load.getGathers(), [&](CollectiveOp one) {
+        return llvm::any_of(other.getGathers(), [&](CollectiveOp another) {
+          return overlap(rangeOf(one), rangeOf(another));
+        });
+      });
+    };
+    // By stage whose weights are there, and what is under way.
+    std::map<StringRef, LoadWeightsOp> there;
+    llvm::SmallSetVector<Operation *, 4> gathering;
+    for (Operation &op : *program.getBody()) {
+      if (auto wait = dyn_cast<WaitCollectiveOp>(op))
+        gathering.remove(wait.getValue().getDefiningOp());
+      if (auto gather = dyn_cast<CollectiveOp>(op);
+          gather && !gather.isOfGradients() && !gather.getWeight())
+        gathering.insert(gather);
+      if (auto load = dyn_cast<LoadWeightsOp>(op)) {
+        OptimizerOp own = arena.optimizerOf(load.getStage());
+        if (!own || !own.getHome())
+          return load.emitOpError("has no home of the weights that it loads; "
+                                  "run pipe-plan-memory");
+        for (CollectiveOp own : load.getGathers())
+          for (Operation *other : gathering)
+            if (auto gather = cast<CollectiveOp>(other);
+                overlap(rangeOf(own), rangeOf(gather)))
+              return load.emitOpError("writes bytes that weights of stage '@")
+                     << gather.getStage() << "' are put together in";
+        std::erase_if(there, [&](const auto &other) {
+          return share(other.second, load);
+        });
+        there[load.getStage()] = load;
+      }
+      auto task = dyn_cast<TaskOp>(op);
+      OptimizerOp optimizer =
+          task ? arena.optimizerOf(task.getStage()) : OptimizerOp();
+      if (!optimizer || !optimizer.getHome() || !task.getMicroBatch() ||
+          !stages.readsUpdated(stages.numberOf(task.getStage()),
+                               task.getKind()))
+        continue;
+      Value weights = task.getGathered();
+      for (Operation *made = weights ? weights.getDefiningOp() : nullptr;
+           isa_and_present<CollectiveOp>(made);
+           made = made->getOperand(0).getDefiningOp())
+        weights = made->getOperand(0);
+      auto found = there.find(task.getStage());
+      if (!weights || found == there.end() ||
+          weights.getDefiningOp() != found->second)
+        return task.emitOpError("reads weights in ")
+               << optimizer.getNewest()
+               << ", where others are than those that were put together for it";
+    }
+    return success();
+  }
+
   /// Where the weights that a stage updates lie in its flat range.
   std::map<StringRef, int64_t> placesIn(StringRef stage) {
     std::map<StringRef, int64_t> places;
@@ -243,6 +317,7 @@ private:
     }
     for (RankOp program : programs)
       if (failed(verifyGradients(arena, program)) ||
+          failed(verifyWeights(arena, program, stages)) ||
           failed(verifyBuffers(arena, writes, program)))
         return failure();
     return success();

@@ -68,6 +68,7 @@ private:
   LogicalResult runUpdate(TaskOp task);
   LogicalResult runCollective(CollectiveOp op);
   LogicalResult runKeep(KeepGradientsOp op);
+  LogicalResult runLoad(LoadWeightsOp op);
   LogicalResult runClipping(ClipGradientsOp op);
   LogicalResult writePlace(Operation *op, FlatSymbolRefAttr weight,
                            StringRef stage, bool weights, bool gradients);
@@ -309,13 +310,15 @@ LogicalResult RaceDetector::runUpdate(TaskOp task) {
   for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
     if (optimizer.getStage() != task.getStage())
       continue;
-    written.append({optimizer.getWeights(), optimizer.getGradients(),
-                    optimizer.getHyper()});
+    written.append({optimizer.getHome().value_or(optimizer.getWeights()),
+                    optimizer.getGradients(), optimizer.getHyper()});
     llvm::append_range(written, optimizer.getStates().getAsRange<BufferAttr>());
-    if (optimizer.getRounded())
-      written.push_back(*optimizer.getRounded());
-    if (optimizer.getKept())
-      written.push_back(*optimizer.getKept());
+    for (std::optional<BufferAttr> more :
+         {optimizer.getHome() ? optimizer.getRoundedHome()
+                              : optimizer.getRounded(),
+          optimizer.getKept()})
+      if (more)
+        written.push_back(*more);
   }
   for (BufferAttr buffer : written)
     if (failed(use(task, buffer, /*writes=*/true)))
@@ -335,12 +338,13 @@ LogicalResult RaceDetector::runCollective(CollectiveOp op) {
     for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
       if (optimizer.getStage() != op.getStage())
         continue;
-      BufferAttr all =
-          isOfGradients ? optimizer.getGradients() : optimizer.getWeights();
-      if (failed(use(op, all, /*writes=*/true)))
-        return failure();
-      if (!isOfGradients && optimizer.getRounded() &&
-          failed(use(op, *optimizer.getRounded(), /*writes=*/true)))
+      std::optional<BufferAttr> all = isOfGradients ? optimizer.getGradients()
+                                      : op.getRounded()
+                                          ? optimizer.getRounded()
+                                          : optimizer.getWeights();
+      if (!all)
+        return op.emitOpError("is about what its stage has no place for");
+      if (failed(use(op, *all, /*writes=*/true)))
         return failure();
     }
   }
@@ -362,6 +366,29 @@ LogicalResult RaceDetector::runKeep(KeepGradientsOp op) {
     for (BufferAttr buffer : {optimizer.getGradients(), *optimizer.getKept()})
       if (failed(use(op, buffer, /*writes=*/true)))
         return failure();
+  }
+  return success();
+}
+
+/// It reads what is kept, and writes its part of what tasks read.
+LogicalResult RaceDetector::runLoad(LoadWeightsOp op) {
+  for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
+    if (optimizer.getStage() != op.getStage())
+      continue;
+    for (CollectiveOp gather : op.getGathers()) {
+      std::optional<BufferAttr> from = optimizer.getHome();
+      std::optional<BufferAttr> to = optimizer.getWeights();
+      if (gather.getRounded()) {
+        from = optimizer.getRoundedHome();
+        to = optimizer.getRounded();
+      }
+      if (!from || !to)
+        return op.emitOpError("has no home of the weights that it loads; run "
+                              "pipe-plan-memory");
+      if (failed(use(op, *from, /*writes=*/false)) ||
+          failed(use(op, *to, /*writes=*/true)))
+        return failure();
+    }
   }
   return success();
 }
@@ -468,6 +495,7 @@ LogicalResult RaceDetector::verifyOp(Operation &op) {
         return success();
       })
       .Case([&](KeepGradientsOp keep) { return runKeep(keep); })
+      .Case([&](LoadWeightsOp load) { return runLoad(load); })
       .Case([&](ClipGradientsOp clip) { return runClipping(clip); })
       // The program waits for `compute`, where alone statistics are written.
       .Case([&](MergeStatisticsOp) { return success(); })

@@ -138,7 +138,7 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
   case InstructionKind::Task: {
     TaskOp task = index.lookup(instruction.task);
     for (Operation *op : graph.before.lookup(task))
-      copy(rank, op);
+      makeReady(rank, op->getResult(0));
     return copy(rank, task);
   }
   case InstructionKind::PostSend: {

@@ -37,8 +37,8 @@ def PipeShareGradients
     : Pass<"pipe-share-gradients", "::mlir::ModuleOp"> {
   let summary = "Let stages of a rank take turns in the memory of gradients";
   let description = [{
-    Changes steps of modules with `zero`. With 2 (ZeRO-2; Rajbhandari et al.,
-    2020) the stages of a rank take turns in `ranges` ranges for their
+    Changes steps of modules with `zero`. With 2 or 3 (ZeRO-2; Rajbhandari et
+    al., 2020) the stages of a rank take turns in `ranges` ranges for their
     gradients: the n-th one to go backward has range n modulo `ranges`. When
     another stage begins to add to the range of a stage, that one
 
@@ -79,6 +79,46 @@ def PipeShareGradients
   let options = [
     Option<"ranges", "ranges", "int64_t", /*default=*/"2",
            "gradients of how many stages a rank keeps">,
+  ];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
+def PipeGatherWeights
+    : Pass<"pipe-gather-weights", "::mlir::ModuleOp"> {
+  let summary = "Put weights together only for the tasks that read them";
+  let description = [{
+    Changes steps of modules with `zero` 3 (ZeRO-3; Rajbhandari et al., 2020).
+    A replica keeps its part of a stage's weights from step to step, and the
+    stages of a rank take turns in at most `ranges` ranges: for tasks that read them the
+    weights of a stage are loaded there (`pipe.load_weights`) and gathered over
+    replicas, in training and in evaluation. That begins when the last task is
+    over that reads what was there before, so that it runs beside tasks of
+    stages in other ranges. Updates work on the part, and nothing is gathered
+    behind them.
+
+    A stage has one range. Of all ways to share them that save memory the one is
+    taken that gathers the fewest bytes, then the one with the fewest gathers that no task
+    runs beside, then the one with the smallest ranges; with more than 4096 ways,
+    stages have them in turns, as they first run. Halves of backwards that read
+    no weights need none.
+
+    Stages whose weights an owner hands on to others keep them whole, and so do
+    all with two copies of the model, and ranks where ranges and parts would take
+    as much as the whole weights, whatever the way: those with no more stages than
+    `ranges`, with few replicas, or with stages of very different sizes.
+
+    ```mlir
+    %h, %st = pipe.task forward @s0 micro_batch 1 (%x) : ...
+    ```
+    ```mlir
+    %l = pipe.load_weights in @s0 : !pipe.updated<@s0, split>
+    %w = pipe.collective all_gather in @s0 (%l) over replicas : ...
+    %h, %st = pipe.task forward @s0 micro_batch 1 (%x, %w) : ...
+    ```
+  }];
+  let options = [
+    Option<"ranges", "ranges", "int64_t", /*default=*/"2",
+           "weights of how many stages a rank has whole at one time">,
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

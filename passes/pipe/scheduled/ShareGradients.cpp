@@ -220,7 +220,7 @@ public:
     if (ranges < 1) {
       module.emitError("pipe-share-gradients expects ranges of at least 1, but "
                        "got ")
-          << ranges;
+          << ranges.getValue();
       return signalPassFailure();
     }
     const ProgramFields program = programOf(module);

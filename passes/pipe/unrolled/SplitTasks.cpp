@@ -82,9 +82,8 @@ void TaskSplitter::split() {
   SmallVector<Value> operands = operandsOf(weight);
   if (weight.takesHandover())
     operands.push_back(first.getResults().back());
-  if (!whole.getOperands().empty() &&
-      isa<GradientType, UpdatedType>(whole.getOperands().back().getType()))
-    operands.push_back(whole.getOperands().back());
+  if (Value summed = whole.getSummed())
+    operands.push_back(summed);
   TaskOp second = createTask(TaskKind::weight_gradient, operands,
                              ArrayRef(types).drop_front(numGradients));
 

@@ -156,10 +156,10 @@ LogicalResult SumReader::add(Value gradients, const WeightGroup &weight,
       if (holder != weight.stages.end() &&
           weight.trained[holder - weight.stages.begin()])
         ++sum[{stage, static_cast<int64_t>(*task.getMicroBatch())}];
-      if (task.getNumOperands() == 0 ||
-          !isa<GradientType>(task.getOperands().back().getType()))
+      Value before = task.getSummed();
+      if (!before || !isa<GradientType>(before.getType()))
         return success();
-      gradients = task.getOperands().back();
+      gradients = before;
     } else if (auto keep = dyn_cast<KeepGradientsOp>(op)) {
       gradients = keep.getGradients();
     } else if (auto clip = dyn_cast<ClipGradientsOp>(op)) {

@@ -3,7 +3,8 @@
 // Runs the sums of a step on symbols: a gradient of a weight is the set of the
 // gradients that were added, by stage and micro-batch, each as often as it was.
 // How it came about does not matter: by tasks of a stage, at an owner, by ranks
-// together. What replicas add is in the types of values, and not looked at here.
+// together. What replicas add is in the types of values, and not looked at
+// here.
 //
 //===----------------------------------------------------------------------===//
 

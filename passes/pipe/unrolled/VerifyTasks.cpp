@@ -48,6 +48,7 @@ public:
         verifyPair(task, ops.drop_front(position + 1));
     // Copies of weights are made equal on the way to ranks
     // (pipe-synchronize-weights), all of them at once.
+    verifyLoaded();
     bool isSynchronized = llvm::any_of(ops, [](Operation *op) {
       return isa<AddGradientOp, CollectiveOp, ClipGradientsOp>(op);
     });
@@ -80,6 +81,8 @@ private:
   void verifyReplicas();
   void verifyGathered(TaskOp update, bool isShared,
                       llvm::SmallPtrSetImpl<Operation *> &wanted);
+  void verifyLoaded();
+  LoadWeightsOp loadBehind(TaskOp task, int32_t stage);
   void verifyStatistics(int64_t replicas);
   void verifyClipping();
   void verifyPair(TaskOp first, ArrayRef<Operation *> behind);
@@ -94,6 +97,10 @@ private:
   std::map<std::tuple<TaskKind, int32_t, int64_t>, TaskOp> tasks;
   /// By stage, the tasks that add to its gradients, as they stand in the ops.
   std::vector<SmallVector<TaskOp>> summing;
+  /// The stages whose tasks take what was put together for them.
+  std::set<int32_t> loaded;
+  /// What puts that together.
+  llvm::SmallPtrSet<Operation *, 8> gathers;
   LogicalResult result = success();
 };
 
@@ -256,10 +263,7 @@ void TaskVerifier::verifyChain(int32_t stage) {
   // What the next task adds to, and the task that made it.
   TaskOp previous;
   for (auto [position, task] : llvm::enumerate(chain)) {
-    Value sum;
-    if (task.getNumOperands() > 0 &&
-        isa<GradientType, UpdatedType>(task.getOperands().back().getType()))
-      sum = task.getOperands().back();
+    Value sum = task.getSummed();
     if (task.getNumResults() == 0 ||
         !isa<GradientType>(task.getResults().back().getType())) {
       report(task) << "expects a result with the stage's summed gradients";
@@ -376,11 +380,70 @@ void TaskVerifier::verifyReplicas() {
   }
   for (Operation *op : ops)
     if (auto together = dyn_cast<CollectiveOp>(op);
-        together && together.getOver().isOfReplicas() && !wanted.contains(op))
+        together && together.getOver().isOfReplicas() && !wanted.contains(op) &&
+        !gathers.contains(op))
       report(op) << "is over replicas, but no update "
                  << (together.isOfGradients() ? "is of what it makes"
                                               : "made what it is of");
   verifyStatistics(program.replicas);
+}
+
+/// What was loaded for a task and then put together, as far as it reads it;
+/// null, with a diagnostic, where it was not.
+LoadWeightsOp TaskVerifier::loadBehind(TaskOp task, int32_t stage) {
+  Operation *made =
+      task.getGathered() ? task.getGathered().getDefiningOp() : nullptr;
+  for (bool isRounded : {true, false}) {
+    if (!(isRounded ? stages.readsRounded(stage) : stages.readsMasters(stage)))
+      continue;
+    CollectiveOp together = overReplicas(made);
+    if (!together || together.isOfGradients() ||
+        together.getRounded() != isRounded) {
+      report(task) << "expects weights"
+                   << (isRounded ? ", rounded to bf16, " : " ")
+                   << "that are put together for it";
+      return {};
+    }
+    gathers.insert(together);
+    made = together.getValue().getDefiningOp();
+  }
+  auto load = dyn_cast_if_present<LoadWeightsOp>(made);
+  if (!load)
+    report(task) << "expects weights that are loaded for it";
+  return load;
+}
+
+/// Where weights of a stage are loaded, every task that reads some takes those,
+/// and its update comes behind all loads.
+void TaskVerifier::verifyLoaded() {
+  const ProgramFields program = programOf(where->getParentOfType<ModuleOp>());
+  llvm::DenseMap<int32_t, Operation *> updated;
+  for (Operation *op : ops) {
+    auto load = dyn_cast<LoadWeightsOp>(op);
+    auto task = dyn_cast<TaskOp>(op);
+    if (task && task.getKind() == TaskKind::update)
+      updated[stages.numberOf(task.getStage())] = op;
+    if (!load)
+      continue;
+    const int32_t stage = stages.numberOf(load.getStage());
+    loaded.insert(stage);
+    if (program.zero < 3 || !stages.hasUpdate(stage))
+      report(load) << "expects a stage whose weights replicas have parts of: "
+                      "'zero' is "
+                   << program.zero;
+    else if (updated.contains(stage))
+      report(load) << "is behind the update of its stage";
+  }
+  for (auto &[key, task] : tasks) {
+    const int32_t stage = stages.numberOf(task.getStageAttr());
+    const bool isWanted = loaded.contains(stage) && task.getMicroBatch() &&
+                          stages.readsUpdated(stage, task.getKind());
+    if (isWanted)
+      loadBehind(task, stage);
+    else if (task.getGathered())
+      report(task) << "takes weights that it does not read, or that are there "
+                      "without";
+  }
 }
 
 /// The weights of an update, and their bf16 copies, where somebody reads them.
@@ -397,6 +460,8 @@ void TaskVerifier::verifyGathered(TaskOp update, bool isShared,
   if (!isShared)
     return;
   const int32_t stage = stages.numberOf(update.getStageAttr());
+  if (loaded.contains(stage))
+    return; // The next step puts them together.
   for (bool isRounded : {false, true}) {
     if (!(isRounded ? stages.readsRounded(stage) : stages.readsMasters(stage)))
       continue;

@@ -433,3 +433,17 @@ pipe.step train {
   %k = pipe.keep_gradients in @s0 (%g) : !pipe.gradient<@s0, partial>
 }
 }
+
+// -----
+
+// load_weights (C1): a replica loads its own part.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{'pipe.load_weights' op expects to return '!pipe.updated<@s0, split>', but returns '!pipe.updated<@s0>'}}
+  %l = pipe.load_weights in @s0 : !pipe.updated<@s0>
+}
+}

@@ -44,6 +44,8 @@ pipe.rank 0 train {
   // CHECK: pipe.collective reduce_scatter in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
   %p = pipe.collective reduce_scatter in @s0 (%g) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
   pipe.wait_collective %p : !pipe.gradient<@s0, split>
+  // CHECK: %loaded_s0 = pipe.load_weights in @s0 : <@s0, split>
+  %l = pipe.load_weights in @s0 : !pipe.updated<@s0, split>
   // CHECK: %kept_s0 = pipe.keep_gradients in @s0(%{{.*}}) : <@s0, split>
   %k = pipe.keep_gradients in @s0 (%p) : !pipe.gradient<@s0, split>
   // CHECK: pipe.task update @s0(%{{.*}}) : (!pipe.gradient<@s0, split>) -> !pipe.updated<@s0, split>

@@ -114,10 +114,13 @@
 // LEVEL: error: 'pipe.place' op has {{.*}}, which overlaps
 
 // RUN: sed -e 's/#pipe.program</&replicas = 2, zero = 2, clip_norm = 1.0 : f64, /' %inputs/pipe/chain.mlir | not pipewright-opt 2>&1 | FileCheck %s --check-prefix=CLIP
-// CLIP: error: expects no 'clip_norm' with 'zero' of 2: the norm of all gradients is known when all are kept
+// CLIP: error: expects no 'clip_norm' with 'zero' of 2 or 3: the norm of all gradients is known when all are kept
 
 // Stages that hold a weight together keep what they have to the end.
 // RUN: sed -e 's/#pipe.program</&replicas = 2, zero = 2, /' %inputs/pipe/tied.mlir | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=1" --pipe-synchronize-weights --pipe-share-gradients=ranges=1 --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | sed 's/  */ /g' > %t.tied
 // RUN: grep -oE 'pipe.task (backward|update) @s[0-9]' %t.tied | tail -2 | FileCheck %s --check-prefix=TIED
 // TIED: pipe.task backward @s0
 // TIED-NEXT: pipe.task update @s0
+
+// RUN: not pipewright-opt %t --pipe-share-gradients=ranges=0 -o /dev/null 2>&1 | FileCheck %s --check-prefix=RANGES
+// RANGES: error: pipe-share-gradients expects ranges of at least 1, but got 0

@@ -139,7 +139,8 @@ TEST(Rank, TalksToTheRanksOfItsReplica) {
 }
 
 /// A message to the other rank; to each other replica its part of two numbers,
-/// and the rank's own sum. The third replica has no part. Barriers do not count.
+/// and the rank's own sum. The third replica has no part. Barriers do not
+/// count.
 TEST(Rank, CountsWhatItSends) {
   runSix([](Rank &rank) {
     const Buffer range = {0, 8}, scratch = {64, 16}, other = {96, 4};
