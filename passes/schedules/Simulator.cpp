@@ -62,6 +62,9 @@ std::string IdleInterval::describe() const {
   if (atEndOfStep)
     return formatv("rank {0} waits for rank {1} to end the step", rank,
                    causeRank);
+  if (!hasCause())
+    return formatv("rank {0} waits at {1} for what begins with the step", rank,
+                   next.name());
   return formatv("rank {0} waits at {1} for {2} on rank {3}", rank, next.name(),
                  cause.name(), causeRank);
 }
@@ -112,9 +115,11 @@ std::vector<PathStep> Simulation::criticalPath(const Schedule &schedule,
     // Where a pair waited, the path goes through the task that had to wait.
     path.back().position = waited->nextPosition;
     path.back().task = waited->next;
+    const bool hasCause = waited->hasCause();
     rank = waited->causeRank;
     position = waited->causePosition;
-    path.back().transferSeconds = time.start - times[rank][position].end;
+    path.back().transferSeconds =
+        time.start - (hasCause ? times[rank][position].end : 0);
   }
   std::reverse(path.begin(), path.end());
   return path;
@@ -376,8 +381,10 @@ void Timeline::visit(int32_t rank, int64_t position) {
       idle.next = task;
       idle.nextPosition = position;
       idle.causeRank = last.rank;
-      idle.causePosition = std::max<int64_t>(last.posted - 1, 0);
-      idle.cause = schedule.order[last.rank][idle.causePosition];
+      idle.causePosition = last.posted - 1;
+      idle.cause = idle.hasCause()
+                       ? schedule.order[last.rank][idle.causePosition]
+                       : Task();
       idle.transferSeconds = wait.over - std::max(came, free);
       idle.work = wait.work;
     }

@@ -81,7 +81,8 @@ struct IdleInterval {
   bool atEndOfStep = false;
   Task next;
   Task cause;
-  /// Where these are in the orders of their ranks.
+  /// Where these are in the orders of their ranks; no cause is at -1: the work
+  /// begins with the step.
   int64_t nextPosition = 0;
   int64_t causePosition = 0;
   /// The part of the interval in which `cause` was done, but its message was
@@ -93,6 +94,8 @@ struct IdleInterval {
 
   /// `rank 1 waits at B1.0 for B2.0 on rank 2`
   std::string describe() const;
+  /// Whether it is a task that was waited for.
+  bool hasCause() const { return !atEndOfStep && causePosition >= 0; }
 };
 
 /// A task on a chain that nothing on it could have ended earlier.

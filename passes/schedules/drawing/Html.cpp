@@ -119,7 +119,10 @@ void DataWriter::writeIdle() {
       const IdleInterval &idle = rest.front();
       time(idle.start);
       time(idle.end);
-      value(idle.atEndOfStep ? -1 : static_cast<int64_t>(idle.cause.kind));
+      // -1: the end of the step is waited for; -2: what begins with it.
+      value(idle.hasCause()    ? static_cast<int64_t>(idle.cause.kind)
+            : idle.atEndOfStep ? -1
+                               : -2);
       value(idle.cause.stage);
       value(idle.cause.microBatch);
       value(idle.causeRank);

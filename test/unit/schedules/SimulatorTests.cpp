@@ -228,6 +228,24 @@ TEST(Simulator, CriticalPathsHaveNoGaps) {
   });
 }
 
+TEST(Simulator, NothingComesBeforeAWorkThatBeginsTheStep) {
+  TaskCosts costs = TaskCosts::uniform(1);
+  costs.linkBandwidth = 4;
+  Schedule schedule = buildSchedule("gpipe", 1, 1, 1);
+  std::vector<Work> gathers = {
+      {CollectiveKind::AllReduce, "a", 8, {{0, 0, 0}}, 2}};
+  Simulation simulation = valueOf(simulate(schedule, costs, {}, gathers));
+  EXPECT_EQ(0, simulation.works[0].time.start);
+  ASSERT_EQ(1u, simulation.idle.size());
+  EXPECT_FALSE(simulation.idle[0].hasCause());
+  EXPECT_EQ("rank 0 waits at F0.0 for what begins with the step",
+            simulation.idle[0].describe());
+  EXPECT_EQ("F0.0 on rank 0 from 2 to 3, 2 after its message was sent\n"
+            "B0.0 on rank 0 from 3 to 4\n"
+            "U0 on rank 0 from 4 to 4\n",
+            textOf(simulation.criticalPath(schedule, 0)));
+}
+
 //===----------------------------------------------------------------------===//
 // Pairs, links, copies, updates
 //===----------------------------------------------------------------------===//

@@ -29,7 +29,7 @@ function describeTask(task, rank, isMeasured) {
     timeText(task.end - task.start) + (task.half ? ' as a pair' : '');
   if (!isMeasured) {
     const idle = rank.idle.find(
-      idle => idle.kind >= 0 && Math.abs(idle.end - task.start) < 1e-9 * lastEnd);
+      idle => idle.kind !== -1 && Math.abs(idle.end - task.start) < 1e-9 * lastEnd);
     if (idle) text += `\nbefore it, the rank ${causeText(idle, table)}`;
     if (table.mostMemory > 0)
       text += '\nthe rank keeps ' +

@@ -127,8 +127,9 @@ function nameOf(task) {
 // `waits 0.7 for B1.3 on rank 1 to finish, 0.3 for its gradient to arrive`
 function causeText(idle, table) {
   if (idle.kind < 0)
-    return `waits ${timeText(idle.end - idle.start)} for rank ${idle.rank} to ` +
-      'end the step';
+    return `waits ${timeText(idle.end - idle.start)} for ` +
+      (idle.kind === -1 ? `rank ${idle.rank} to end the step`
+        : `the ${table.works[idle.work]}`);
   const finish = +(idle.end - idle.start - idle.underWay).toFixed(3);
   const task = `${nameOf(idle)} on rank ${idle.rank}`;
   const parts = [];
