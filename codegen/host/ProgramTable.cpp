@@ -206,12 +206,12 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
          place.getRounded() ? "ElementType::BF16" : "",
          ", .from = " + bufferText(inFile(from)) + part);
   };
-  if (place.getRounded() && isAlone)
+  if (optimizer && optimizer.getRoundedHome())
     copy(optimizer.partOf(*optimizer.getRoundedHome(), place.getBuffer()),
          "Role::Rounded", home,
          shardText(optimizer, /*isAlone=*/true, /*isRounded=*/true));
   else if (place.getRounded())
-    copy(*place.getRounded(), "Role::Rounded", place.getBuffer());
+    copy(*place.getRounded(), "Role::Rounded", home);
   if (optimizer && optimizer.getVersions())
     for (auto version : optimizer.getVersions()->getAsRange<pipe::BufferAttr>())
       copy(optimizer.partOf(version, place.getBuffer()), "Role::OldVersion",

@@ -308,7 +308,7 @@ static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
     }
     arguments.push_back(hyper);
     if (rounded)
-      arguments.push_back(optimizer.getHome()
+      arguments.push_back(optimizer.getRoundedHome()
                               ? buffer("rounded", *optimizer.getRoundedHome())
                               : updated(prefix + "rounded", *rounded));
     StringRef called = kernel.getLeafReference().getValue();

@@ -60,9 +60,9 @@ LogicalResult OptimizerOp::verify() {
              << what << " of a shard of " << getShardBytes()
              << " bytes, and got " << *part;
   // (C6)
-  if (getRoundedHome().has_value() != (getHome() && getRounded()))
-    return emitOpError("expects a home of rounded weights exactly where "
-                       "weights and rounded ones have one");
+  if (getRoundedHome() && !(getHome() && getRounded()))
+    return emitOpError("expects no home of rounded weights but where there are "
+                       "such, and weights have one");
   if (getRoundedHome() &&
       2 * getRoundedHome()->getBytes() != getHome()->getBytes())
     return emitOpError("expects a home of rounded weights of half of ")

@@ -85,7 +85,9 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     them from there. `home` is what a replica keeps of the weights from step to step,
     where it puts them together for a few tasks at a time (`pipe.load_weights`):
     it updates that, and other stages may have bytes of `weights`, and of
-    `rounded`, too. `rounded_home` is the bf16 copy of that part.
+    `rounded`, too. `rounded_home` is the bf16 copy of that part. Where
+    tasks read bf16 copies alone, `home` stands for all of `weights`, which then
+    only says how they lie, and has no bytes.
 
     Constraints:
     - (C1) `rounded` has half of the weights' bytes.
@@ -94,8 +96,8 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     - (C3) there are as many `shards` as replicas.
     - (C4) a part is a multiple of `kShardAlignment` long.
     - (C5) `kept` and `home` are of shards, and have the size of a part.
-    - (C6) `rounded_home` is there where `home` and `rounded` are, and has half
-      the size of `home`.
+    - (C6) `rounded_home` is of `home` and `rounded`, and has half the size of
+      `home`.
 
     Example:
     ```mlir
@@ -121,6 +123,10 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     (`rounded_home` $rounded_home^)? (`versions` $versions^)? attr-dict
   }];
   let extraClassDeclaration = [{
+    /// Whether what tasks read is put together for them.
+    bool isGathered() {
+      return getHome() && (!getRounded() || getRoundedHome());
+    }
     /// The newest version of what tasks read.
     BufferAttr getNewest() { return getRounded().value_or(getWeights()); }
     /// The part of a flat range, as large as the weights or half as large, that

@@ -157,8 +157,9 @@ void ArenaAccesses::addOptimizer(TaskOp task, Accesses &accesses) {
     for (NamedAttribute attribute : optimizer->getAttrs())
       if (attribute.getName() != optimizer.getVersionsAttrName() &&
           !(optimizer.getHome() &&
-            (attribute.getName() == optimizer.getWeightsAttrName() ||
-             attribute.getName() == optimizer.getRoundedAttrName())))
+            attribute.getName() == optimizer.getWeightsAttrName()) &&
+          !(optimizer.getRoundedHome() &&
+            attribute.getName() == optimizer.getRoundedAttrName()))
         addBuffersOf(attribute.getValue(), accesses.writes);
   }
   if (task.getWeightsAttr())

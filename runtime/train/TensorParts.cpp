@@ -42,3 +42,33 @@ void pipewright::runtime::collectParts(Worker &rank, const TensorInfo &tensor,
     }
   }
 }
+
+void pipewright::runtime::shareParts(Worker &rank, const TensorInfo &original,
+                                     const TensorInfo &copy) {
+  Transport &processes = rank.transport();
+  GroupTransport replicas(processes, rank.wholeProgram().mesh().groupOf(
+                                         processes.rank(), Axis::Data));
+  const int64_t ratio = original.buffer.bytes / copy.buffer.bytes;
+  std::vector<char> piece;
+  for (int64_t owner = 0; owner < replicas.size(); ++owner) {
+    const TensorPart of = original.partOf(owner);
+    const Buffer part =
+        copy.buffer.at(of.begin / ratio, of.buffer.bytes / ratio);
+    for (int64_t at = 0; at < part.bytes; at += pieceBytes) {
+      const Buffer now = part.at(at, std::min(pieceBytes, part.bytes - at));
+      piece.resize(now.bytes);
+      if (owner != rank.replica()) {
+        replicas.postReceive(owner, piece.data(), now.bytes);
+        replicas.waitReceive(owner);
+        rank.write(now, piece.data());
+        continue;
+      }
+      rank.read(now, piece.data());
+      for (int64_t other = 0; other < replicas.size(); ++other)
+        if (other != owner) {
+          replicas.postSend(other, piece.data(), now.bytes);
+          replicas.waitSend(other);
+        }
+    }
+  }
+}

@@ -26,6 +26,12 @@ using ReadOwnPart =
 void collectParts(Worker &rank, const TensorInfo &tensor, int64_t home,
                   const ReadOwnPart &read, char *whole);
 
+/// Gives all replicas what each has of `copy`, which is of `original` and has
+/// as many elements: of the original they have a part each. All replicas of the
+/// rank call it alike, between steps.
+void shareParts(Worker &rank, const TensorInfo &original,
+                const TensorInfo &copy);
+
 } // namespace pipewright::runtime
 
 #endif // PIPEWRIGHT_RUNTIME_TRAIN_TENSORPARTS_H

@@ -108,23 +108,37 @@ void pipewright::runtime::loadWeights(Worker &rank,
   copyWeights(rank);
 }
 
+/// What a tensor is a copy of.
+static const TensorInfo &originalOf(Worker &rank, const TensorInfo &copy) {
+  const Table<TensorInfo> &tensors = rank.program().tensors;
+  return *std::find_if(
+      tensors.begin(), tensors.end(), [&](const TensorInfo &tensor) {
+        return (tensor.isWeight() || tensor.role == Role::Rounded) &&
+               std::strcmp(tensor.name, copy.name) == 0 &&
+               tensor.buffer.offset == copy.from.offset &&
+               tensor.buffer.bytes == copy.from.bytes;
+      });
+}
+
 void pipewright::runtime::copyWeights(Worker &rank) {
   // In their order: a copy of a copy stands behind it.
   for (const TensorInfo &tensor : rank.program().tensors) {
     if (!tensor.from)
       continue;
-    // What a replica has of the copy, and of what that is a copy of.
-    const Buffer to = tensor.storedOn(rank.replica()).buffer;
+    const TensorInfo &original = originalOf(rank, tensor);
     const int64_t ratio = tensor.from.bytes / tensor.buffer.bytes;
-    const Buffer from = {tensor.from.offset +
-                             ratio * (to.offset - tensor.buffer.offset),
-                         ratio * to.bytes};
-    if (to.bytes == 0)
-      continue;
-    if (ratio > 1)
-      roundOnce(rank, from, to);
-    else
-      copyOnce(rank, from, to);
+    // What a replica has of the original, and where that is in the copy.
+    const TensorPart part = original.storedOn(rank.replica());
+    const Buffer to =
+        tensor.shard.isAlone
+            ? tensor.partOf(rank.replica()).buffer
+            : tensor.buffer.at(part.begin / ratio, part.buffer.bytes / ratio);
+    if (to.bytes > 0 && ratio > 1)
+      roundOnce(rank, part.buffer, to);
+    else if (to.bytes > 0)
+      copyOnce(rank, part.buffer, to);
+    if (original.shard.isAlone && !tensor.shard.isAlone)
+      shareParts(rank, original, tensor);
   }
 }
 

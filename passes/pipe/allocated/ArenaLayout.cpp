@@ -85,11 +85,21 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     end = range.offset + range.bytes;
   };
 
+  // Of weights whose bf16 copies alone are read, a replica has its part.
+  auto isAbsent = [&](int32_t stage) {
+    return shards > 1 && stages.readsRounded(stage) &&
+           !stages.readsMasters(stage);
+  };
   int64_t begin = end;
-  for (ArrayRef<Place *> group : updated) {
+  for (auto [stage, group] : llvm::zip_equal(onRank, updated)) {
+    const int64_t before = end;
+    if (isAbsent(stage))
+      end = 0;
     for (Place *place : group)
       place->weight = allocate(bytesOf(*place));
-    if (!group.empty())
+    if (isAbsent(stage))
+      end = before;
+    else if (!group.empty())
       finishRange(group.front()->weight, group.back()->weight);
   }
   // By stage: the bytes of its flat ranges, but for the bf16 copies.
@@ -98,14 +108,18 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
                ? int64_t{0}
                : around(group.front()->weight, group.back()->weight).bytes;
   });
-  share(updated, flat, uses.weights, begin,
+  SmallVector<int64_t> present;
+  for (auto [stage, bytes] : llvm::zip_equal(onRank, flat))
+    present.push_back(isAbsent(stage) ? 0 : bytes);
+  share(updated, present, uses.weights, begin,
         [](Place &place) -> Range & { return place.weight; });
   for (Place *place : others)
     place->weight = allocate(bytesOf(*place));
   llvm::SmallDenseMap<int32_t, Range> homeOf, roundedHomeOf;
-  for (auto [stage, bytes, use] : llvm::zip(onRank, flat, uses.weights))
-    if (use.isKept)
-      homeOf[stage] = allocate(bytes / shards);
+  for (auto [number, stage] : llvm::enumerate(onRank))
+    if (isAbsent(stage) ||
+        (!uses.weights.empty() && uses.weights[number].isKept))
+      homeOf[stage] = allocate(flat[number] / shards);
   addRegion("weights", begin, end);
 
   // The flat range of a stage is halved as a whole, padding and all.

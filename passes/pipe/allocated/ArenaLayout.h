@@ -43,7 +43,8 @@ public:
     llvm::SmallVector<Range> versions;
     /// Where a replica adds its part of sums, if there are several.
     std::optional<Range> kept;
-    /// What it keeps of weights, if they are put together for tasks.
+    /// What it keeps of weights, if they are put together for tasks, or these
+    /// read their bf16 copies.
     std::optional<Range> home, roundedHome;
 
     /// The newest version of what the stage reads.

@@ -297,15 +297,10 @@ static void findWeightUses(ModuleOp module, const Stages &stages, int64_t rank,
   }
   if (llvm::none_of(weights, [](const auto &use) { return use.isKept; }))
     return;
-  // What nobody reads of them has a turn that is no other stage's.
   for (auto *all : {&weights, &rounded})
-    for (auto [number, use] : llvm::enumerate(*all)) {
-      const auto turn = static_cast<int64_t>(number);
+    for (ArenaLayout::RangeUse &use : *all)
       if (!use.isKept)
         use.turns.push_back({0, point});
-      else if (use.turns.empty())
-        use.turns.push_back({turn, turn});
-    }
   uses.weights = std::move(weights);
   uses.rounded = std::move(rounded);
 }

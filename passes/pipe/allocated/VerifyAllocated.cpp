@@ -51,6 +51,15 @@ public:
   }
 
 private:
+  /// Whether a replica has its part alone of the weights of a stage, whose bf16
+  /// copies alone are read.
+  static bool isAbsent(RankArena &arena, const Stages &stages,
+                       StringRef stage) {
+    OptimizerOp optimizer = arena.optimizerOf(stage);
+    return optimizer && optimizer.getHome() && optimizer.getRounded() &&
+           !stages.readsMasters(stages.numberOf(stage));
+  }
+
   /// What stages may share, of what each updates.
   enum class Shared { Nothing, Gradients, Weights };
 
@@ -58,7 +67,7 @@ private:
   /// an optimizer consists of places, that with ZeRO-2 gradients of two stages
   /// may, and with ZeRO-3 weights of which a part is kept elsewhere, or their
   /// bf16 copies: verifyGradients and verifyWeights say when.
-  static LogicalResult collectFixed(RankArena &arena) {
+  static LogicalResult collectFixed(RankArena &arena, const Stages &stages) {
     const int64_t zero = programOf(arena.op->getParentOfType<ModuleOp>()).zero;
     auto whatIs = [&](Operation *op, BufferAttr buffer) {
       auto place = dyn_cast<PlaceOp>(op);
@@ -67,8 +76,8 @@ private:
       if (place.getGradient() == buffer)
         return zero >= 2 ? Shared::Gradients : Shared::Nothing;
       OptimizerOp optimizer = arena.optimizerOf(place.getStage());
-      return optimizer && optimizer.getHome() ? Shared::Weights
-                                              : Shared::Nothing;
+      return optimizer && optimizer.isGathered() ? Shared::Weights
+                                                 : Shared::Nothing;
     };
     auto mayShare = [&](Operation *op, BufferAttr buffer, Operation *other,
                         BufferAttr range) {
@@ -88,7 +97,8 @@ private:
       return success();
     };
     for (auto place : arena.op.getBody()->getOps<PlaceOp>()) {
-      if (failed(add(place, place.getBuffer())))
+      if (!(place.isUpdated() && isAbsent(arena, stages, place.getStage())) &&
+          failed(add(place, place.getBuffer())))
         return failure();
       for (std::optional<BufferAttr> other :
            {place.getGradient(), place.getRounded()})
@@ -224,8 +234,13 @@ private:
       if (auto wait = dyn_cast<WaitCollectiveOp>(op))
         gathering.remove(wait.getValue().getDefiningOp());
       if (auto gather = dyn_cast<CollectiveOp>(op);
-          gather && !gather.isOfGradients() && !gather.getWeight())
+          gather && !gather.isOfGradients() && !gather.getWeight()) {
+        if (!gather.getRounded() && isAbsent(arena, stages, gather.getStage()))
+          return gather.emitOpError("is of weights that have no place: bf16 "
+                                    "copies alone are read of stage '@")
+                 << gather.getStage() << "'";
         gathering.insert(gather);
+      }
       if (auto load = dyn_cast<LoadWeightsOp>(op)) {
         OptimizerOp own = arena.optimizerOf(load.getStage());
         if (!own || !own.getHome())
@@ -245,7 +260,7 @@ private:
       auto task = dyn_cast<TaskOp>(op);
       OptimizerOp optimizer =
           task ? arena.optimizerOf(task.getStage()) : OptimizerOp();
-      if (!optimizer || !optimizer.getHome() || !task.getMicroBatch() ||
+      if (!optimizer || !optimizer.isGathered() || !task.getMicroBatch() ||
           !stages.readsUpdated(stages.numberOf(task.getStage()),
                                task.getKind()))
         continue;
@@ -297,7 +312,7 @@ private:
 
   LogicalResult verifyRank(ArenaOp op, const Stages &stages) {
     RankArena arena{op, {}};
-    if (failed(collectFixed(arena)))
+    if (failed(collectFixed(arena, stages)))
       return failure();
     SmallVector<RankOp> programs;
     for (RankOp program : getOperation().getOps<RankOp>())

@@ -314,8 +314,8 @@ LogicalResult RaceDetector::runUpdate(TaskOp task) {
                     optimizer.getGradients(), optimizer.getHyper()});
     llvm::append_range(written, optimizer.getStates().getAsRange<BufferAttr>());
     for (std::optional<BufferAttr> more :
-         {optimizer.getHome() ? optimizer.getRoundedHome()
-                              : optimizer.getRounded(),
+         {optimizer.getRoundedHome() ? optimizer.getRoundedHome()
+                                     : optimizer.getRounded(),
           optimizer.getKept()})
       if (more)
         written.push_back(*more);

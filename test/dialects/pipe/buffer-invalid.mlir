@@ -132,8 +132,8 @@ module attributes {pipe.program = #pipe.program<replicas = 2, zero = 3>} {
 // optimizer (C6): there is a home of rounded weights where there are such.
 module attributes {pipe.program = #pipe.program<replicas = 2, zero = 3>} {
   pipe.arena rank 0 bytes 1024 {
-    // expected-error @below {{expects a home of rounded weights exactly where weights and rounded ones have one}}
-    pipe.optimizer @s0 shards 2 weights #pipe.buffer<arena 0 at 0 bytes 256> home #pipe.buffer<arena 0 at 512 bytes 128> gradients #pipe.buffer<arena 0 at 256 bytes 256> states [] hyper #pipe.buffer<arena 0 at 768 bytes 16> rounded #pipe.buffer<arena 0 at 640 bytes 128>
+    // expected-error @below {{expects no home of rounded weights but where there are such, and weights have one}}
+    pipe.optimizer @s0 shards 2 weights #pipe.buffer<arena 0 at 0 bytes 256> home #pipe.buffer<arena 0 at 512 bytes 128> gradients #pipe.buffer<arena 0 at 256 bytes 256> states [] hyper #pipe.buffer<arena 0 at 768 bytes 16> rounded_home #pipe.buffer<arena 0 at 640 bytes 64>
   }
 }
 

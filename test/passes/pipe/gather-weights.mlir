@@ -98,7 +98,7 @@
 // RUN: sed -E 's/home <arena 0 at 2048 bytes 128>/home <arena 0 at 2048 bytes 64>/' %t.allocated | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=SIZE
 // SIZE: error: 'pipe.optimizer' op expects no home of weights but that of a shard of 128 bytes, and got
 // RUN: sed -E 's/(home <arena 0 at 2048 bytes 128>)( .* hyper <[^>]*>)/\1\2 rounded_home <arena 0 at 2048 bytes 64>/' %t.allocated | not pipewright-opt -o /dev/null 2>&1 | FileCheck %s --check-prefix=ROUNDED
-// ROUNDED: error: 'pipe.optimizer' op expects a home of rounded weights exactly where weights and rounded ones have one
+// ROUNDED: error: 'pipe.optimizer' op expects no home of rounded weights but where there are such, and weights have one
 
 // The stream of tasks waits for the gather, and the gather for tasks that read what
 // was there.

@@ -1,4 +1,6 @@
 // RUN: pipewright-opt %s --pipe-plan-memory --pipe-verify-allocated --split-input-file | FileCheck %s
+// RUN: sed '/all_gather rounded/s/ rounded//' %s | not pipewright-opt --pipe-plan-memory --pipe-verify-allocated --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=ABSENT
+// ABSENT: error: 'pipe.collective' op is of weights that have no place: bf16 copies alone are read of stage '@s0'
 
 // What a stage reads as bf16 has a rounded copy: the stage's flat range at half
 // the size, then the copies that no optimizer writes.
@@ -77,5 +79,40 @@ module attributes {pipe.program = #pipe.program<micro_batches = 2, updates = 2, 
     %u0 = pipe.task update @s0 number 0 (%g0) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
     %g1 = pipe.task backward @s0 micro_batch 1 version 0 (%s1, %u0) : (!pipe.stash<@s0>, !pipe.updated<@s0>) -> !pipe.gradient<@s0>
     %u1 = pipe.task update @s0 number 1 (%g1) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
+// Of weights whose copies alone are read, a replica that updates a part keeps that
+// part: where all of them would be only says how they lie.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1, micro_batches = 1, optimizer = <sgd>>} {
+  nn.weight @a role = parameter : tensor<200xf32>
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+      %a = nn.parameter @a : tensor<200xbf16>
+      %x = nn.neg %a : tensor<200xbf16>
+      pipe.return stash %x : tensor<200xbf16>
+    }
+    pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+    ^bb0(%x: tensor<200xbf16>):
+      %g = nn.cast %x : tensor<200xbf16> -> tensor<200xf32>
+      nn.accumulate_gradient @a, %g : tensor<200xf32>
+      pipe.return
+    }
+  }
+  // CHECK: pipe.arena rank 0
+  // CHECK-NEXT: pipe.place @a in @s0 weight <arena 0 at 0 bytes 800> {{.*}} rounded <[[COPY:arena 0 at 512]] bytes 400> owner
+  // CHECK-NEXT: pipe.optimizer @s0 shards 2 weights <arena 0 at 0 bytes 1024> home <arena 0 at 0 bytes 512> {{.*}} rounded <[[COPY]] bytes 512>
+  // CHECK-NEXT: pipe.region "weights" <arena 0 at 0 bytes 512>
+  // CHECK-NEXT: pipe.region "bf16 weights" <[[COPY]] bytes 512>
+  pipe.rank 0 train {
+    %st = pipe.task forward @s0 micro_batch 0 () : () -> !pipe.stash<@s0>
+    %g = pipe.task backward @s0 micro_batch 0 (%st) : (!pipe.stash<@s0>) -> !pipe.gradient<@s0, partial>
+    %r = pipe.collective reduce_scatter in @s0 (%g) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
+    pipe.wait_collective %r : !pipe.gradient<@s0, split>
+    %u = pipe.task update @s0 (%r) : (!pipe.gradient<@s0, split>) -> !pipe.updated<@s0, split>
+    %w = pipe.collective all_gather rounded in @s0 (%u) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
+    pipe.wait_collective %w : !pipe.updated<@s0>
   }
 }
