@@ -90,8 +90,12 @@ void buildScheduledPipeline(OpPassManager &pm,
   pipe::PipeSynchronizeWeightsOptions synchronize;
   synchronize.tied = options.tiedWeights;
   pm.addPass(pipe::createPipeSynchronizeWeights(synchronize));
-  pm.addPass(pipe::createPipeShareGradients());
-  pm.addPass(pipe::createPipeGatherWeights());
+  pipe::PipeShareGradientsOptions share;
+  share.ranges = options.zeroBuffers;
+  pm.addPass(pipe::createPipeShareGradients(share));
+  pipe::PipeGatherWeightsOptions gather;
+  gather.ranges = options.zeroBuffers;
+  pm.addPass(pipe::createPipeGatherWeights(gather));
   pm.addPass(pipe::createPipeInsertTransfers());
   pm.addPass(pipe::createPipeVerifySchedule());
 }

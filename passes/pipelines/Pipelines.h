@@ -112,6 +112,10 @@ struct ScheduledPipelineOptions
   Option<std::string> tiedWeights{
       *this, "tied-weights", llvm::cl::init("all-reduce"),
       llvm::cl::desc("See pipe-synchronize-weights")};
+  Option<int64_t> zeroBuffers{
+      *this, "zero-buffers", llvm::cl::init(2),
+      llvm::cl::desc("See ranges of pipe-share-gradients and "
+                     "pipe-gather-weights")};
 };
 
 /// Unrolled level -> scheduled level. Who updates tied weights depends on the

@@ -361,20 +361,26 @@ static Hash hashOf(Worker &rank, Buffer buffer) {
   return hash;
 }
 
+/// A weight of which there are several copies between two steps.
+struct SharedWeight {
+  /// The positions that hold it, one for each copy.
+  std::multiset<int64_t> holders;
+  /// How many of the copies are whole on a replica, and of those in bf16.
+  size_t whole = 0, rounded = 0;
+
+  bool isCompared(const TensorInfo &copy) const {
+    return whole == holders.size() ? copy.isWeight()
+                                   : copy.role == Role::Rounded;
+  }
+};
+
 /// Of each copy that this rank has of a weight; stages of a rank may have one
 /// each. In 53 bits, which a double has.
-static double hashOfWeight(Worker &rank, const std::string &name) {
+static double hashOfWeight(Worker &rank, const std::string &name,
+                           const SharedWeight &shared) {
   std::optional<double> first;
-  const Table<TensorInfo> &tensors = rank.program().tensors;
-  // Where replicas have a part each of it, they have all of its bf16 copy.
-  const bool isShared =
-      std::any_of(tensors.begin(), tensors.end(), [&](const TensorInfo &each) {
-        return each.isWeight() && each.isSharded() && name == each.name;
-      });
-  for (const TensorInfo &tensor : tensors) {
-    // Replicas that have parts alone have nothing to compare.
-    if (name != tensor.name || tensor.shard.isAlone ||
-        !(isShared ? tensor.role == Role::Rounded : tensor.isWeight()))
+  for (const TensorInfo &tensor : rank.program().tensors) {
+    if (name != tensor.name || !shared.isCompared(tensor))
       continue;
     const auto own =
         static_cast<double>(hashOf(rank, tensor.buffer).value() >> 11);
@@ -385,24 +391,31 @@ static double hashOfWeight(Worker &rank, const std::string &name) {
   return first.value_or(0);
 }
 
-/// The positions that hold each weight, one for each copy, for weights of which
-/// there are several between two steps. With several updates in a step, tied
-/// weights are taken over at other times.
-static std::map<std::string, std::multiset<int64_t>>
+/// By name, those that can be compared: all copies are whole on each replica,
+/// or all that are in bf16. With several updates in a step, tied weights are
+/// taken over at other times.
+static std::map<std::string, SharedWeight>
 sharedWeights(const Program &program) {
-  std::map<std::string, std::multiset<int64_t>> holders;
+  std::map<std::string, SharedWeight> shared;
   int64_t position = 0;
   for (const RankProgram &rank : program.ranks) {
-    for (const TensorInfo &tensor : rank.tensors)
-      if (tensor.isWeight())
-        holders[tensor.name].insert(position);
+    for (const TensorInfo &tensor : rank.tensors) {
+      if (tensor.isWeight()) {
+        shared[tensor.name].holders.insert(position);
+        shared[tensor.name].whole += !tensor.isSharded();
+      }
+      if (tensor.role == Role::Rounded && !tensor.shard.isAlone)
+        ++shared[tensor.name].rounded;
+    }
     ++position;
   }
-  if (program.replicas == 1)
-    std::erase_if(holders, [&](const auto &weight) {
-      return weight.second.size() == 1 || program.updates > 1;
-    });
-  return holders;
+  std::erase_if(shared, [&](const auto &weight) {
+    const SharedWeight &of = weight.second;
+    return (of.whole < of.holders.size() && of.rounded < of.holders.size()) ||
+           (program.replicas == 1 &&
+            (of.holders.size() == 1 || program.updates > 1));
+  });
+  return shared;
 }
 
 std::string pipewright::runtime::weightTrouble(Worker &rank) {
@@ -412,11 +425,12 @@ std::string pipewright::runtime::weightTrouble(Worker &rank) {
   if (shared.empty())
     return "";
   std::vector<double> own;
-  for (const auto &[name, positions] : shared)
-    own.push_back(hashOfWeight(rank, name));
+  for (const auto &[name, weight] : shared)
+    own.push_back(hashOfWeight(rank, name, weight));
   const auto hashes = gatherNumbers(rank.transport(), own);
   size_t number = 0;
-  for (const auto &[name, positions] : shared) {
+  for (const auto &[name, weight] : shared) {
+    const std::multiset<int64_t> &positions = weight.holders;
     const int64_t first = mesh.processAt({.position = *positions.begin()});
     for (int64_t process = 0; process < mesh.size(); ++process)
       if (positions.contains(mesh.placeOf(process).position) &&

@@ -260,7 +260,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--machine", choices=sorted(MACHINES), default="v100")
     parser.add_argument("--schedules", default=",".join(SCHEDULES))
-    parser.add_argument("--zero", default="0,1,2")
+    parser.add_argument("--zero", default="0,1,2,3")
     parser.add_argument("--micro-batches", default="8,16,32,64")
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--replicas", type=int, default=8)

@@ -156,6 +156,18 @@ static llvm::Error readZero(const OptionSpelling &row, Given given,
   return llvm::Error::success();
 }
 
+static llvm::Error readZeroBuffers(const OptionSpelling &row, Given given,
+                                   CompileOptions &options) {
+  int64_t number = 0;
+  if (llvm::Error error = readCount(row.name, given[row.name], number))
+    return error;
+  if (given.isGiven(row.name) && options.zero < 2)
+    return fail("--", row.name, " ", number,
+                " expects stages that share memory: --zero 2 or 3");
+  options.pipelines.scheduled.zeroBuffers = number;
+  return llvm::Error::success();
+}
+
 static llvm::Error readClipNorm(const OptionSpelling &row, Given given,
                                 CompileOptions &options) {
   if (given[row.name].empty())
@@ -209,6 +221,13 @@ static Recorded recordZero(const OptionSpelling &, Given,
   if (options.zero == 0)
     return std::nullopt;
   return options.zero;
+}
+
+static Recorded recordZeroBuffers(const OptionSpelling &row, Given given,
+                                  const CompileOptions &options) {
+  if (!given.isGiven(row.name))
+    return std::nullopt;
+  return int64_t(options.pipelines.scheduled.zeroBuffers);
 }
 
 static Recorded recordRoleRules(const OptionSpelling &, Given,
@@ -298,6 +317,15 @@ static std::vector<CompileRow> sizeRows() {
                    "0"},
                   recordZero,
                   readZero}),
+       decidedAt(
+           Level::Scheduled,
+           {under(Heading::Expert,
+                  {"zero-buffers", "K",
+                   "Of how many stages a rank has room for gradients at a time "
+                   "(--zero 2 and 3), and for whole weights (3): 4 let "
+                   "interleaved schedules gather weights beside tasks",
+                   "2"}),
+            recordZeroBuffers, readZeroBuffers}),
        // plan.json has it of every model.
        decidedAt(Level::Import,
                  {{"micro-batch-size", "B",

@@ -57,12 +57,12 @@ struct CompileOptions {
   /// The level of ZeRO.
   int64_t zero = 0;
   /// The highest level of ZeRO that makes a difference. Stages of a rank share
-  /// memory for gradients and weights if there are more than two.
+  /// memory for gradients and weights if there are more than have room.
   int64_t highestZero() const {
     if (optimizer.row->granularity == nn::Granularity::Weight ||
         policy->updates(sizes()) > 1)
       return 0;
-    return loops > 2 && !clipNorm ? 3 : 1;
+    return loops > pipelines.scheduled.zeroBuffers && !clipNorm ? 3 : 1;
   }
   /// Where the schedule is to be chosen: the numbers of stages to choose from.
   std::vector<int64_t> stageChoices;
