@@ -333,6 +333,14 @@ static LogicalResult writePorts(llvm::raw_ostream &os,
   return success();
 }
 
+/// Whether replicas do something together in held-out evaluation.
+static bool evaluatesTogether(const ProgramLayout &layout) {
+  return llvm::any_of(layout.ranks, [](const RankLayout &rank) {
+    pipe::RankOp list = rank.evaluate;
+    return list && !list.getBody()->getOps<pipe::CollectiveOp>().empty();
+  });
+}
+
 /// Who does something together.
 static void writeGroups(llvm::raw_ostream &os, const ProgramLayout &layout) {
   if (layout.groups.empty())
@@ -400,6 +408,8 @@ LogicalResult writeProgramTable(llvm::raw_ostream &os,
   if (options.predictedCollectiveWait > 0)
     os << "  .predictedCollectiveWait = "
        << llvm::format("%.6g", options.predictedCollectiveWait) << ",\n";
+  if (evaluatesTogether(layout))
+    os << "  .evaluatesTogether = true,\n";
   if (runtime::Traffic sent = pipe::trafficOf(layout.module); sent.messages > 0)
     os << "  .sent = {" << sent.messages << ", " << sent.bytes << "},\n";
   os << "  .timetable = " << text::rawLiteral(options.timetable)

@@ -248,6 +248,8 @@ struct Program {
   /// What all ranks of all replicas send in one call of `step`, norms of
   /// gradients aside.
   Traffic sent = {};
+  /// Replicas do something together in `evaluate`: all have to call it.
+  bool evaluatesTogether = false;
   /// Printed by --timetable.
   const char *timetable = "";
   /// Printed by --plan.

@@ -127,14 +127,16 @@ std::string pipewright::runtime::predict(Worker &rank, const Options &options) {
                    isLabelled ? options.metrics : std::vector<Metric>());
   std::pair<double, double> loss;
   int64_t lossSamples = 0;
-  // One replica is enough, and has all outputs in their order.
-  if (rank.replica() == 0) {
+  // One replica is enough, and has all outputs in their order; others run the
+  // same where it needs them.
+  const bool isCounted = rank.replica() == 0;
+  if (isCounted || program.evaluatesTogether) {
     rank.setBatchIo(&metrics);
     rank.takeLoss();
     std::vector<std::vector<char>> all(program.outputs.size());
     for (int64_t first = 0; first < samples; first += size) {
       const int64_t now = std::min(size, samples - first);
-      if (!options.outputs.empty())
+      if (isCounted && !options.outputs.empty())
         batches.outputs.assign(program.outputs.size(), {});
       metrics.setSamples(now);
       // The last step is filled up with the last sample.
@@ -143,7 +145,7 @@ std::string pipewright::runtime::predict(Worker &rank, const Options &options) {
       });
       runForward(rank);
       const auto [sum, number] = rank.takeLoss();
-      if (now == size) {
+      if (now == size && isCounted) {
         loss.first += sum;
         loss.second += static_cast<double>(number);
         lossSamples += size;
@@ -152,9 +154,11 @@ std::string pipewright::runtime::predict(Worker &rank, const Options &options) {
         all[i].insert(all[i].end(), batches.outputs[i].begin(),
                       batches.outputs[i].end());
     }
-    writeOutputs(program, options, all, samples);
+    if (isCounted)
+      writeOutputs(program, options, all, samples);
   }
-  const Evaluation evaluation = wholeEvaluation(rank, metrics.counts(), loss);
+  const Evaluation evaluation =
+      wholeEvaluation(rank, isCounted ? metrics.counts() : Evaluation(), loss);
   std::string text = "evaluated " + std::to_string(samples) + " samples";
   // Fewer samples than a step takes have metrics, but no loss.
   if (isLabelled)
@@ -162,7 +166,7 @@ std::string pipewright::runtime::predict(Worker &rank, const Options &options) {
             (0 < lossSamples && lossSamples < samples
                  ? " (loss: of the first " + std::to_string(lossSamples) + ")"
                  : "");
-  return rank.replica() == 0 ? text : "";
+  return isCounted ? text : "";
 }
 
 namespace {
@@ -283,12 +287,12 @@ std::string pipewright::runtime::guess(Worker &rank, const Options &options) {
                         Dataset::Missing::Zeros);
   GuessIo io(program, dataset, model, text);
   rank.setBatchIo(&io);
-  // One replica is enough.
-  if (rank.replica() == 0)
+  const bool isCounted = rank.replica() == 0;
+  if (isCounted || program.evaluatesTogether)
     runForward(rank);
   rank.takeLoss();
   std::string drawn;
-  if (!io.logits.empty()) {
+  if (isCounted && !io.logits.empty()) {
     std::vector<int64_t> guesses;
     for (size_t i = 0; i < text.size(); ++i) {
       const float *row = io.logits.data() + i * model.vocabulary;
