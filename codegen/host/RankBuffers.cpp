@@ -145,13 +145,19 @@ std::vector<RankBuffers::LoadedPart>
 RankBuffers::loadedParts(pipe::LoadWeightsOp op) {
   const StageLayout *stage = layout.findStage(op.getStage());
   pipe::OptimizerOp optimizer = stage ? stage->optimizer : pipe::OptimizerOp();
-  if (!optimizer || !optimizer.getHome()) {
+  const auto gathers = op.getGathers();
+  const bool hasHome = llvm::all_of(gathers, [&](pipe::CollectiveOp gather) {
+    return optimizer && (gather.getRounded() ? optimizer.getRounded() &&
+                                                   optimizer.getRoundedHome()
+                                             : optimizer.getHome().has_value());
+  });
+  if (gathers.empty() || !hasHome) {
     op.emitOpError("has no home of what it loads");
     return {};
   }
   std::string number = std::to_string(stage->number);
   std::vector<LoadedPart> parts;
-  for (pipe::CollectiveOp gather : op.getGathers())
+  for (pipe::CollectiveOp gather : gathers)
     if (!gather.getRounded())
       parts.push_back({declare("home" + number, *optimizer.getHome()),
                        partOf("own" + number, optimizer.getWeights())});

@@ -363,7 +363,10 @@ def PipeVerifyAllocated : Pass<"pipe-verify-allocated", "::mlir::ModuleOp"> {
   let description = [{
     Contract: every value has a buffer of its size inside the arena, and every
     read finds what was written for it; what an op writes touches neither what
-    it reads nor what a transfer reads or writes meanwhile, nor a weight.
+    it reads nor what a transfer reads or writes meanwhile, nor a weight. Stages
+    may have the same bytes for gradients that are kept or updated from before
+    others are added there, and for weights that are loaded again before they
+    are read.
 
     Runs each program symbolically, and so knows nothing of how the plan was
     made. The first violation of each rank is reported.

@@ -405,10 +405,20 @@ public:
       return signalPassFailure();
     }
 
-    for (RankOp program : module.getOps<RankOp>())
+    for (RankOp program : module.getOps<RankOp>()) {
       for (auto together : program.getBody()->getOps<CollectiveOp>())
         if (failed(verifyPlace(*stages, together)))
           return signalPassFailure();
+      for (auto load : program.getBody()->getOps<LoadWeightsOp>()) {
+        const int32_t stage = stages->numberOf(load.getStage());
+        if (stage < 0 || !stages->hasUpdate(stage) ||
+            (*ranks)[stage] != static_cast<int64_t>(program.getRank())) {
+          load.emitOpError("is of no stage of its rank that has weights to "
+                           "update");
+          return signalPassFailure();
+        }
+      }
+    }
 
     OpBuilder builder(*module.getOps<RankOp>().begin());
     for (int64_t rank = 0, e = numRanks(module, *ranks); rank < e; ++rank) {

@@ -211,12 +211,31 @@ private:
     return success();
   }
 
+  /// What is loaded has a home, and is put together in a range.
+  static LogicalResult verifyHome(RankArena &arena, LoadWeightsOp load) {
+    OptimizerOp optimizer = arena.optimizerOf(load.getStage());
+    const auto gathers = load.getGathers();
+    if (gathers.empty())
+      return load.emitOpError("is never put together");
+    for (CollectiveOp gather : gathers)
+      if (!optimizer ||
+          !(gather.getRounded()
+                ? optimizer.getRounded() && optimizer.getRoundedHome()
+                : optimizer.getHome().has_value()))
+        return load.emitOpError("has no home of the weights that it loads; "
+                                "run pipe-plan-memory");
+    return success();
+  }
+
   /// Tasks that read weights which are put together find those of their stage,
   /// whole: loaded last of all that are in these bytes.
   static LogicalResult verifyWeights(RankArena &arena, RankOp program,
                                      const Stages &stages) {
+    // Null where there is no such range.
     auto rangeOf = [&](CollectiveOp gather) {
       OptimizerOp optimizer = arena.optimizerOf(gather.getStage());
+      if (!optimizer)
+        return BufferAttr();
       return gather.getRounded() ? optimizer.getRounded().value_or(BufferAttr())
                                  : optimizer.getWeights();
     };
@@ -235,6 +254,8 @@ private:
         gathering.remove(wait.getValue().getDefiningOp());
       if (auto gather = dyn_cast<CollectiveOp>(op);
           gather && !gather.isOfGradients() && !gather.getWeight()) {
+        if (!rangeOf(gather))
+          return gather.emitOpError("is about what its stage has no place for");
         if (!gather.getRounded() && isAbsent(arena, stages, gather.getStage()))
           return gather.emitOpError("is of weights that have no place: bf16 "
                                     "copies alone are read of stage '@")
@@ -242,10 +263,8 @@ private:
         gathering.insert(gather);
       }
       if (auto load = dyn_cast<LoadWeightsOp>(op)) {
-        OptimizerOp own = arena.optimizerOf(load.getStage());
-        if (!own || !own.getHome())
-          return load.emitOpError("has no home of the weights that it loads; "
-                                  "run pipe-plan-memory");
+        if (failed(verifyHome(arena, load)))
+          return failure();
         for (CollectiveOp own : load.getGathers())
           for (Operation *other : gathering)
             if (auto gather = cast<CollectiveOp>(other);

@@ -194,14 +194,17 @@ Value WeightGatherer::createGathers(int32_t stage, Operation *place) {
 
 /// Nobody puts together what an update makes: the next step does.
 void WeightGatherer::keepSplit(TaskOp update) {
-  SmallVector<Operation *> gathers;
-  for (Value made = update.getResult(0); !made.use_empty();) {
-    Operation *gather = *made.getUsers().begin();
+  SmallVector<CollectiveOp> gathers;
+  for (Value made = update.getResult(0); made.hasOneUse();) {
+    auto gather = dyn_cast<CollectiveOp>(*made.getUsers().begin());
+    if (!gather)
+      return;
     gathers.push_back(gather);
-    made = gather->getResult(0);
+    made = gather.getResult();
   }
-  for (Operation *gather : llvm::reverse(gathers))
-    gather->erase();
+  for (CollectiveOp gather : llvm::reverse(gathers))
+    if (gather.getResult().use_empty())
+      gather.erase();
 }
 
 void WeightGatherer::gather(ArrayRef<TaskOp> tasks) {

@@ -106,3 +106,9 @@
 // EARLY: error: data race on rank 0: task F2.0 on stream 'compute' reads bytes
 // RUN: sed -E '/pipe.wait_event [0-9]+ on collective/{N;/all_gather in @s2/s/.*\n//}' %t.allocated | not pipewright-opt --pipe-verify-streams -o /dev/null 2>&1 | FileCheck %s --check-prefix=RACE
 // RACE: error: data race on rank 0: all_gather in stage '@s2'
+
+// A load is of a stage of its rank, and somebody puts it together.
+// RUN: pipewright-opt %t --pipe-insert-transfers | sed -E 's/pipe.stage @s2 on rank 0/pipe.stage @s2 on rank 1/' | not pipewright-opt --pipe-plan-memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=ELSEWHERE
+// ELSEWHERE: error: 'pipe.load_weights' op is of no stage of its rank that has weights to update
+// RUN: sed -E '0,/%loaded_s2 = pipe.load_weights.*/s//&\n    %again = pipe.load_weights in @s2 : <@s2, split>/' %t.allocated | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
+// ALONE: error: 'pipe.load_weights' op is never put together
