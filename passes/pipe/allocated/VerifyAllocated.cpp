@@ -286,8 +286,12 @@ private:
       Value weights = task.getGathered();
       for (Operation *made = weights ? weights.getDefiningOp() : nullptr;
            isa_and_present<CollectiveOp>(made);
-           made = made->getOperand(0).getDefiningOp())
+           made = made->getOperand(0).getDefiningOp()) {
+        if (gathering.contains(made))
+          return task.emitOpError("reads weights that are still being put "
+                                  "together");
         weights = made->getOperand(0);
+      }
       auto found = there.find(task.getStage());
       if (!weights || found == there.end() ||
           weights.getDefiningOp() != found->second)

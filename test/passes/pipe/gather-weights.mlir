@@ -112,3 +112,7 @@
 // ELSEWHERE: error: 'pipe.load_weights' op is of no stage of its rank that has weights to update
 // RUN: sed -E '0,/%loaded_s2 = pipe.load_weights.*/s//&\n    %again = pipe.load_weights in @s2 : <@s2, split>/' %t.allocated | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=ALONE
 // ALONE: error: 'pipe.load_weights' op is never put together
+
+// A task waits for what is put together for it.
+// RUN: sed -E '/wait_collective %updated_s2 /d;0,/(.*forward @s2 micro_batch 0.*)/s//\1\n    pipe.wait_collective %updated_s2 : !pipe.updated<@s2>/' %t.allocated | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=HASTY
+// HASTY: error: 'pipe.task' op reads weights that are still being put together
