@@ -4,6 +4,8 @@
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/VectorMath.h"
 
+#include <cstring>
+
 using namespace pipewright::runtime;
 
 /// Sums that are open at a time: 16 of the 32 vector registers.
@@ -19,15 +21,53 @@ bool pipewright::runtime::hasFewRows([[maybe_unused]] const MatmulShape &s) {
 #endif
 }
 
+typedef float Half __attribute__((vector_size(32)));
+typedef float Quarter __attribute__((vector_size(16)));
+
 /// The same tree as sumLanes, in registers.
 static float sumOf(Floats v) {
-  typedef float Half __attribute__((vector_size(32)));
-  typedef float Quarter __attribute__((vector_size(16)));
   const Half half = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
                     __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
   const Quarter quarter = __builtin_shufflevector(half, half, 0, 1, 2, 3) +
                           __builtin_shufflevector(half, half, 4, 5, 6, 7);
   return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
+}
+
+/// The same of two vectors: the halves of each are added.
+static Floats halvesOf(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19,
+                                 20, 21, 22, 23) +
+         __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26,
+                                 27, 28, 29, 30, 31);
+}
+
+/// Of four: quarters of four numbers each.
+static Floats quartersOf(const Floats (&v)[blockRows][blockColumns],
+                         int64_t column) {
+  const Floats ab = halvesOf(v[0][column], v[1][column]);
+  const Floats cd = halvesOf(v[2][column], v[3][column]);
+  return __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18,
+                                 19, 24, 25, 26, 27) +
+         __builtin_shufflevector(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22,
+                                 23, 28, 29, 30, 31);
+}
+
+/// In each quarter of the result two numbers of that of `a`, and two of `b`.
+static Floats pairsOf(Floats a, Floats b) {
+  return __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25,
+                                 12, 13, 28, 29) +
+         __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26,
+                                 27, 14, 15, 30, 31);
+}
+
+/// What sumOf makes of each of 16 vectors, row by row.
+static Floats sumsOf(const Floats (&v)[blockRows][blockColumns]) {
+  const Floats ab = pairsOf(quartersOf(v, 0), quartersOf(v, 1));
+  const Floats cd = pairsOf(quartersOf(v, 2), quartersOf(v, 3));
+  return __builtin_shufflevector(ab, cd, 0, 2, 16, 18, 4, 6, 20, 22, 8, 10, 24,
+                                 26, 12, 14, 28, 30) +
+         __builtin_shufflevector(ab, cd, 1, 3, 17, 19, 5, 7, 21, 23, 9, 11, 25,
+                                 27, 13, 15, 29, 31);
 }
 
 /// `Rows` rows and four columns of y.
@@ -45,9 +85,16 @@ static void multiplyBlock(const MatmulShape &s, const float *a, const float *b,
         sums[r][c] += row * columns[c];
     }
   }
-  for (int64_t r = 0; r < Rows; ++r)
+  if constexpr (Rows == blockRows) {
+    const Floats all = s.alpha * sumsOf(sums);
+    for (int64_t r = 0; r < Rows; ++r)
+      std::memcpy(y + r * s.n,
+                  reinterpret_cast<const float *>(&all) + r * blockColumns,
+                  sizeof(Quarter));
+  } else {
     for (int64_t c = 0; c < blockColumns; ++c)
-      y[r * s.n + c] = s.alpha * sumOf(sums[r][c]);
+      y[c] = s.alpha * sumOf(sums[0][c]);
+  }
 }
 
 void pipewright::runtime::multiplyFewRows(const MatmulShape &s, const float *a,
