@@ -42,7 +42,8 @@ def KernelExpandBFloat16 : Pass<"kernel-expand-bfloat16"> {
   let summary = "Convert between f32 and bf16 by integer arithmetic";
   let description = [{
     Replaces `arith.extf` from and `arith.truncf` to bf16: to the nearest, ties
-    to even; NaNs stay NaNs, and small numbers are not flushed to zero.
+    to even; NaNs stay NaNs, and small numbers are not flushed to zero. An
+    `arith.select` of bf16 numbers becomes one of their bits.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
