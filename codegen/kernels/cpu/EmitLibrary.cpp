@@ -16,6 +16,9 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -193,6 +196,34 @@ writeLibrary(ArrayRef<std::pair<std::string, std::string>> objects,
   return success();
 }
 
+/// Moves bf16 numbers as the integers of their bits: on CPUs without such a
+/// type LLVM converts what it only moves, by calls of a library.
+static void moveAsIntegers(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction :
+         llvm::make_early_inc_range(llvm::instructions(function))) {
+      llvm::IRBuilder<> builder(&instruction);
+      auto *load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+      auto *store = llvm::dyn_cast<llvm::StoreInst>(&instruction);
+      if (!load && !store)
+        continue;
+      llvm::Type *type = llvm::getLoadStoreType(&instruction);
+      if (!type->getScalarType()->isBFloatTy())
+        continue;
+      llvm::Type *bits = type->getWithNewType(builder.getInt16Ty());
+      if (load) {
+        llvm::Value *moved = builder.CreateAlignedLoad(
+            bits, load->getPointerOperand(), load->getAlign());
+        load->replaceAllUsesWith(builder.CreateBitCast(moved, type));
+      } else {
+        builder.CreateAlignedStore(
+            builder.CreateBitCast(store->getValueOperand(), bits),
+            store->getPointerOperand(), store->getAlign());
+      }
+      instruction.eraseFromParent();
+    }
+}
+
 LogicalResult emitLibrary(ModuleOp module, StringRef path,
                           const KernelOptions &options) {
   Location loc = module.getLoc();
@@ -224,6 +255,7 @@ LogicalResult emitLibrary(ModuleOp module, StringRef path,
         translateModuleToLLVMIR(**part, context, "kernels");
     if (!ir)
       return emitError(loc) << "cannot translate the kernels to LLVM IR";
+    moveAsIntegers(*ir);
     if (failed(add(function.getName(), *ir)))
       return failure();
   }
