@@ -161,8 +161,8 @@ def Pipe_LoadWeightsOp : Pipe_ScheduledOp<"load_weights"> {
     whole. Tasks take what that makes; behind the last of them other stages may
     use the bytes.
 
-    In a step it stands in front of the task behind whose predecessor on its
-    rank the bytes are free.
+    In a step it stands in front of a task of its rank. The bytes are free when
+    the rank's task before that is over.
 
     Constraints:
     - (C1) returns the stage's weights, `split` over replicas.

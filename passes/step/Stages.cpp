@@ -249,6 +249,14 @@ bool Stages::readsUpdated(int32_t stage, TaskKind kind) const {
                      .wasInterrupted();
 }
 
+int64_t Stages::updatedBytes(int32_t stage) const {
+  int64_t bytes = 0;
+  for (const WeightGroup &group : allWeights)
+    if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
+      bytes += byteSize(group.weight.getTensorType());
+  return bytes;
+}
+
 /// The bytes of a stage's update: a gradient, the weight and each state are
 /// read, and all but the gradient written. If gradients are clipped, they are
 /// read once more. With ZeRO a replica updates its part, and then clears all
@@ -258,10 +266,7 @@ int64_t Stages::updateBytes(int32_t stage) const {
   ProgramFields program = programOf(op->getParentOfType<ModuleOp>());
   auto states = static_cast<int64_t>(
       program.optimizer ? program.optimizer.getChoice().states().size() : 0);
-  int64_t bytes = 0;
-  for (const WeightGroup &group : allWeights)
-    if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
-      bytes += byteSize(group.weight.getTensorType());
+  const int64_t bytes = updatedBytes(stage);
   const int64_t shards = program.zero > 0 ? program.replicas : 1;
   return bytes * (4 + 2 * states) / shards + (shards > 1 ? bytes : 0) +
          bytes * (program.clipNorm ? 1 : 0);

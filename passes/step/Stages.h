@@ -108,6 +108,8 @@ public:
   bool hasGradients(int32_t stage) const { return withGradients[stage]; }
   /// Whether the optimizer of a stage has any weight to update.
   bool hasUpdate(int32_t stage) const { return withUpdate[stage]; }
+  /// The bytes of these weights, in float32.
+  int64_t updatedBytes(int32_t stage) const;
   /// Whether any body of a stage reads the bf16 copy of a weight; of any weight
   /// that its optimizer updates.
   bool readsRounded(int32_t stage, const WeightGroup &group) const;

@@ -27,6 +27,15 @@ TaskOp TaskIndex::lookup(schedules::TaskKind kind, int32_t stage,
   return tasks.lookup({static_cast<unsigned>(kind), stage, microBatch});
 }
 
+std::map<int32_t, SmallVector<TaskOp>>
+pipewright::pipe::tasksOfRanks(StepOp step, const Stages &stages,
+                               ArrayRef<int32_t> rankOfStage) {
+  std::map<int32_t, SmallVector<TaskOp>> tasks;
+  for (auto task : step.getBody()->getOps<TaskOp>())
+    tasks[rankOfStage[stages.numberOf(task.getStage())]].push_back(task);
+  return tasks;
+}
+
 int64_t pipewright::pipe::numRanks(ModuleOp module,
                                    ArrayRef<int32_t> rankOfStage) {
   int64_t ranks = programOf(module).ranks.value_or(1);

@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <map>
 #include <tuple>
 
 namespace pipewright::pipe {
@@ -33,6 +34,11 @@ private:
 
 /// The task of the schedules folder that an op stands for.
 schedules::Task plainTask(const Stages &stages, TaskOp task);
+
+/// By rank that has any: its tasks of a step, in their order.
+std::map<int32_t, llvm::SmallVector<TaskOp>>
+tasksOfRanks(StepOp step, const Stages &stages,
+             llvm::ArrayRef<int32_t> rankOfStage);
 
 /// The number of ranks: the module's attribute, or what the stages need.
 int64_t numRanks(mlir::ModuleOp module, llvm::ArrayRef<int32_t> rankOfStage);

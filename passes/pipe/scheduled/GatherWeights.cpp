@@ -155,13 +155,8 @@ void WeightGatherer::chooseRanges(ArrayRef<TaskOp> tasks) {
         !reads(task, stage) || (!runs.empty() && runs.back() == stage))
       continue;
     runs.push_back(stage);
-    if (bytesOf.contains(stage))
-      continue;
-    int64_t &bytes = bytesOf[stage];
-    for (const WeightGroup &group : stages.weights())
-      if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
-        bytes += byteSize(group.weight.getTensorType());
-    bytes = llvm::alignTo(bytes, replicas * kShardAlignment);
+    bytesOf[stage] =
+        llvm::alignTo(stages.updatedBytes(stage), replicas * kShardAlignment);
   }
   if (static_cast<int64_t>(bytesOf.size()) <= numRanges)
     return;
@@ -263,10 +258,7 @@ public:
         const bool isDone = !step.getBody()->getOps<LoadWeightsOp>().empty();
         if (step.getMode() != mode || isDone)
           continue;
-        std::map<int32_t, SmallVector<TaskOp>> tasks;
-        for (auto task : step.getBody()->getOps<TaskOp>())
-          tasks[(*rankOf)[stages->numberOf(task.getStage())]].push_back(task);
-        for (auto &[rank, ofRank] : tasks) {
+        for (auto &[rank, ofRank] : tasksOfRanks(step, *stages, *rankOf)) {
           auto [gatherer, isNew] =
               gatherers.try_emplace(rank, module, *stages, ranges);
           if (mode == StepMode::train)

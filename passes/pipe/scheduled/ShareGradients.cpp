@@ -106,12 +106,9 @@ RangeSharer::RangeSharer(ModuleOp module, const Stages &stages,
       use->second.range = begun++ % ranges;
     use->second.lastBackward = task;
   }
-  for (auto &[stage, use] : uses) {
-    for (const WeightGroup &group : stages.weights())
-      if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
-        use.bytes += byteSize(group.weight.getTensorType());
-    use.bytes = llvm::alignTo(use.bytes, replicas * kShardAlignment);
-  }
+  for (auto &[stage, use] : uses)
+    use.bytes =
+        llvm::alignTo(stages.updatedBytes(stage), replicas * kShardAlignment);
 }
 
 Value RangeSharer::createKeep(StageUse &use, Value sum) {
@@ -238,10 +235,7 @@ public:
       const bool isDone = !step.getBody()->getOps<KeepGradientsOp>().empty();
       if (step.getMode() != StepMode::train || isDone)
         continue;
-      std::map<int32_t, SmallVector<TaskOp>> tasks;
-      for (auto task : step.getBody()->getOps<TaskOp>())
-        tasks[(*rankOf)[stages->numberOf(task.getStage())]].push_back(task);
-      for (auto &[rank, ofRank] : tasks) {
+      for (auto &[rank, ofRank] : tasksOfRanks(step, *stages, *rankOf)) {
         RangeSharer sharer(module, *stages, ofRank, ranges);
         if (program.zero == 1)
           sharer.advanceUpdates();
