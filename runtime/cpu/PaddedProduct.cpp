@@ -22,12 +22,26 @@ static constexpr int64_t unit = 16;
 static constexpr int64_t period = 512;
 /// With more rows, columns and sums dnnl_sgemm copies operands itself.
 static constexpr int64_t maxRows = 512, maxColumns = 511, maxSums = 32;
+/// With AVX-512: what pays for a copy of a, and with how many columns.
+static constexpr int64_t minWideRows = 1024, minWideSums = 512,
+                         maxWideColumns = 512;
+
+static bool hasAlignedA(const MatmulShape &s) {
+  return s.transposeA && s.m % period == 0;
+}
+
+static bool hasAlignedB(const MatmulShape &s) {
+  return !s.transposeB && s.n % period == 0;
+}
 
 bool pipewright::runtime::isFasterPadded(const MatmulShape &s) {
   static const bool isWide = hasCpuFeature("avx512f").value_or(true);
-  const bool isAligned = (!s.transposeB && s.n % period == 0) ||
-                         (s.transposeA && s.m % period == 0);
-  return !isWide && s.batch == 1 && isAligned &&
+  if (s.batch != 1)
+    return false;
+  if (isWide)
+    return hasAlignedA(s) && s.m >= minWideRows && s.k >= minWideSums &&
+           s.n <= maxWideColumns;
+  return (hasAlignedA(s) || hasAlignedB(s)) &&
          (s.m <= maxRows || s.n <= maxColumns || s.k <= maxSums);
 }
 
@@ -75,13 +89,13 @@ static void multiplyPart(const MatmulShape &s, const float *a, const float *b,
     const int64_t sums = std::min(blockRows, s.k - k);
     Rows left = s.transposeA ? Rows{a + k * s.m + part.rowBegin, s.m}
                              : Rows{a + part.rowBegin * s.k + k, s.k};
-    if (s.transposeA && s.m % period == 0)
+    if (hasAlignedA(s))
       left = copyPadded(left, sums, rows, copyOfA);
     for (int64_t n = part.columnBegin; n < part.columnEnd; n += blockColumns) {
       const int64_t columns = std::min(blockColumns, part.columnEnd - n);
       Rows right = s.transposeB ? Rows{b + n * s.k + k, s.k}
                                 : Rows{b + k * s.n + n, s.n};
-      if (!s.transposeB && s.n % period == 0)
+      if (hasAlignedB(s))
         right = copyPadded(right, sums, columns, copyOfB);
       MatmulShape block = s;
       block.m = rows;

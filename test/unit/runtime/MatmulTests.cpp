@@ -105,6 +105,12 @@ TEST(Matmul, OperandsCopiedByBlocks) {
       }
 }
 
+// What AVX-512 copies the first operand for: two blocks of sums, one of them
+// shorter, few columns.
+TEST(Matmul, GradientOfALargeWeight) {
+  checkMatmul({.m = 1024, .n = 72, .k = 516, .transposeA = true, .beta = 1.0f});
+}
+
 TEST(Matmul, BatchHasOwnOperands) {
   checkMatmul({.batch = 5, .m = 7, .n = 17, .k = 9, .transposeB = true});
 }
