@@ -38,6 +38,30 @@ def KernelFuseRows : Pass<"kernel-fuse-rows", "::mlir::ModuleOp"> {
   ];
 }
 
+def KernelSelectBuffers : Pass<"kernel-select-buffers"> {
+  let summary = "Choose between buffers, not between what is loaded from them";
+  let description = [{
+    Where two buffers are read at the same place and a condition that does not
+    change in the loop around it takes one of the two numbers, the buffer is
+    chosen and read once. LLVM moves the choice out of the loop. Behind the
+    conversion to LLVM's dialect the pass does the same with fields of chosen
+    descriptors.
+
+    ```mlir
+    %x = memref.load %a[%i] : memref<8xf32>
+    %y = memref.load %b[%i] : memref<8xf32>
+    %z = arith.select %c, %x, %y : f32
+    // becomes
+    %d = arith.select %c, %a, %b : memref<8xf32>
+    %z = memref.load %d[%i] : memref<8xf32>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::memref::MemRefDialect"
+  ];
+}
+
 def KernelExpandBFloat16 : Pass<"kernel-expand-bfloat16"> {
   let summary = "Convert between f32 and bf16 by integer arithmetic";
   let description = [{

@@ -21,6 +21,7 @@ void buildKernelLoweringPipeline(OpPassManager &pm) {
   // formulas multiply the ops.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addPass(createKernelSelectBuffers());
   pm.addPass(createKernelApproximateMath());
   pm.addPass(createKernelExpandBFloat16());
   pm.addPass(createCSEPass());
@@ -35,6 +36,8 @@ void buildKernelLoweringPipeline(OpPassManager &pm) {
   pm.addPass(createConvertFuncToLLVMPass(functions));
   pm.addPass(createConvertControlFlowToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
+  // Now for the fields of descriptors.
+  pm.addPass(createKernelSelectBuffers());
 }
 
 void registerKernelPipelines() {
