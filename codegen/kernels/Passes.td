@@ -41,8 +41,8 @@ def KernelFuseRows : Pass<"kernel-fuse-rows", "::mlir::ModuleOp"> {
 def KernelSelectBuffers : Pass<"kernel-select-buffers"> {
   let summary = "Choose between buffers, not between what is loaded from them";
   let description = [{
-    Where two buffers are read at the same place and a condition that does not
-    change in the loop around it takes one of the two numbers, the buffer is
+    Where more than eight buffers are read at the same place and conditions that
+    do not change in the loop around them take one of the numbers, the buffer is
     chosen and read once. LLVM moves the choice out of the loop. Behind the
     conversion to LLVM's dialect the pass does the same with fields of chosen
     descriptors.
@@ -51,8 +51,9 @@ def KernelSelectBuffers : Pass<"kernel-select-buffers"> {
     %x = memref.load %a[%i] : memref<8xf32>
     %y = memref.load %b[%i] : memref<8xf32>
     %z = arith.select %c, %x, %y : f32
-    // becomes
+    // ... and so on, becomes
     %d = arith.select %c, %a, %b : memref<8xf32>
+    // ... and so on
     %z = memref.load %d[%i] : memref<8xf32>
     ```
   }];

@@ -22,6 +22,10 @@ namespace pipewright::codegen {
 
 namespace {
 
+/// LLVM writes the loop over so many parts as straight code, which is no slower
+/// without this pass.
+constexpr size_t fewBuffers = 8;
+
 /// Whether a condition is the same in every step of the loop.
 bool isInvariant(scf::ForOp loop, Value condition) {
   if (loop.isDefinedOutsideOfLoop(condition))
@@ -48,48 +52,67 @@ memref::LoadOp loadFor(arith::SelectOp op, Value operand) {
   return load;
 }
 
-bool readSamePlace(memref::LoadOp a, memref::LoadOp b) {
-  return a && b && a.getMemRefType() == b.getMemRefType() &&
-         llvm::equal(a.getIndices(), b.getIndices());
+/// What `op` takes where its condition does not hold, if `op` alone uses it.
+arith::SelectOp nextOf(arith::SelectOp op) {
+  auto next = op.getFalseValue().getDefiningOp<arith::SelectOp>();
+  return next && next->hasOneUse() && next->getBlock() == op->getBlock()
+             ? next
+             : arith::SelectOp();
 }
 
-Value loadEither(arith::SelectOp op, memref::LoadOp a, memref::LoadOp b,
-                 PatternRewriter &rewriter) {
-  Value buffer = arith::SelectOp::create(
-      rewriter, op.getLoc(), op.getCondition(), a.getMemRef(), b.getMemRef());
-  return memref::LoadOp::create(rewriter, op.getLoc(), buffer, a.getIndices());
-}
-
-/// select(c, load(a, i), load(b, i)) to load(select(c, a, b), i), and
-/// select(c, load(a, i), select(d, load(b, i), x)) to
-/// select(c or d, load(select(c, a, b), i), x).
+/// select(c, load(a, i), select(d, load(b, i), ... load(z, i))) to
+/// load(select(c, a, select(d, b, ... z)), i), and with another value x at the
+/// end to select(c or d ..., load(select(c, a, b), i), x).
 struct SelectBuffer : OpRewritePattern<arith::SelectOp> {
   using OpRewritePattern::OpRewritePattern;
 
   LogicalResult matchAndRewrite(arith::SelectOp op,
                                 PatternRewriter &rewriter) const override {
+    memref::LoadOp first = loadFor(op, op.getTrueValue());
     auto loop = op->getParentOfType<scf::ForOp>();
-    memref::LoadOp a = loadFor(op, op.getTrueValue());
-    if (!a || !loop || !isInvariant(loop, op.getCondition()))
+    if (!first || !loop)
       return failure();
-    if (memref::LoadOp b = loadFor(op, op.getFalseValue())) {
-      if (!readSamePlace(a, b))
-        return failure();
-      rewriter.replaceOp(op, loadEither(op, a, b, rewriter));
-      return success();
+    // The select that uses this one so takes the whole chain.
+    for (Operation *user : op->getUsers())
+      if (auto above = dyn_cast<arith::SelectOp>(user))
+        if (nextOf(above) == op && loadFor(above, above.getTrueValue()))
+          return failure();
+    auto readsThere = [&](memref::LoadOp load) {
+      return load && load.getMemRefType() == first.getMemRefType() &&
+             llvm::equal(load.getIndices(), first.getIndices());
+    };
+    SmallVector<Value> conditions, buffers;
+    Value last;
+    for (arith::SelectOp each = op;
+         each && isInvariant(loop, each.getCondition()); each = nextOf(each)) {
+      memref::LoadOp load = loadFor(each, each.getTrueValue());
+      if (!readsThere(load))
+        break;
+      conditions.push_back(each.getCondition());
+      buffers.push_back(load.getMemRef());
+      last = each.getFalseValue();
+      memref::LoadOp otherwise = loadFor(each, last);
+      if (readsThere(otherwise)) {
+        buffers.push_back(otherwise.getMemRef());
+        break;
+      }
     }
-    auto other = op.getFalseValue().getDefiningOp<arith::SelectOp>();
-    if (!other || !other->hasOneUse() ||
-        other->getBlock() != op->getBlock() ||
-        !isInvariant(loop, other.getCondition()))
+    if (buffers.size() <= fewBuffers)
       return failure();
-    memref::LoadOp b = loadFor(other, other.getTrueValue());
-    if (!readSamePlace(a, b))
-      return failure();
-    Value either = arith::OrIOp::create(
-        rewriter, op.getLoc(), op.getCondition(), other.getCondition());
-    rewriter.replaceOpWithNewOp<arith::SelectOp>(
-        op, either, loadEither(op, a, b, rewriter), other.getFalseValue());
+    Location loc = op.getLoc();
+    bool isWhole = buffers.size() > conditions.size();
+    Value buffer = buffers.back(), any = conditions.back();
+    for (size_t i = buffers.size() - 1; i-- > 0;) {
+      buffer = arith::SelectOp::create(rewriter, loc, conditions[i], buffers[i],
+                                       buffer);
+      if (!isWhole)
+        any = arith::OrIOp::create(rewriter, loc, conditions[i], any);
+    }
+    Value number =
+        memref::LoadOp::create(rewriter, loc, buffer, first.getIndices());
+    if (!isWhole)
+      number = arith::SelectOp::create(rewriter, loc, any, number, last);
+    rewriter.replaceOp(op, number);
     return success();
   }
 };
@@ -108,9 +131,9 @@ struct SelectField : OpRewritePattern<LLVM::ExtractValueOp> {
       return rewriter.createOrFold<LLVM::ExtractValueOp>(
           op.getLoc(), descriptor, op.getPosition());
     };
-    rewriter.replaceOpWithNewOp<LLVM::SelectOp>(
-        op, select.getCondition(), field(select.getTrueValue()),
-        field(select.getFalseValue()));
+    rewriter.replaceOpWithNewOp<LLVM::SelectOp>(op, select.getCondition(),
+                                                field(select.getTrueValue()),
+                                                field(select.getFalseValue()));
     return success();
   }
 };
@@ -119,11 +142,7 @@ struct SelectBuffers : impl::KernelSelectBuffersBase<SelectBuffers> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<SelectBuffer, SelectField>(&getContext());
-    // The last parts of a chain come first: what they become is one load.
-    GreedyRewriteConfig config;
-    config.setUseTopDownTraversal();
-    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns),
-                                     config)))
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
 };
