@@ -251,6 +251,31 @@ def NNChannelsLast : Pass<"nn-channels-last", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// nn-share-transposes
+//===----------------------------------------------------------------------===//
+
+def NNShareTransposes : Pass<"nn-share-transposes", "::mlir::ModuleOp"> {
+  let summary = "Transpose once what many products of few rows take transposed";
+  let description = [{
+    A product of few rows by a transposed matrix is slower than by one that lies
+    as it is read. Where a block has products of up to 64 rows each, and of 512
+    in all, by one matrix that all take transposed, as the steps of a recurrent
+    layer, it is transposed in front of the first. For CPUs.
+
+    ```mlir
+    %1 = nn.matmul %h0, %r transpose_b
+      : (tensor<16x256xf32>, tensor<1024x256xf32>) -> tensor<16x1024xf32>
+    // ... and 31 more, becomes
+    %0 = nn.transpose %r permutation = [1, 0]
+      : tensor<1024x256xf32> -> tensor<256x1024xf32>
+    %1 = nn.matmul %h0, %0
+      : (tensor<16x256xf32>, tensor<256x1024xf32>) -> tensor<16x1024xf32>
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // nn-form-kernels
 //===----------------------------------------------------------------------===//
 

@@ -57,6 +57,8 @@ void buildStagedPipeline(OpPassManager &pm,
     epilogues.epilogues = options.epilogues;
     epilogues.architecture = options.architecture;
     pm.addPass(call::createCallFuseEpilogues(epilogues));
+  } else {
+    pm.addPass(nn::createNNShareTransposes());
   }
   if (options.formKernels)
     pm.addPass(nn::createNNFormKernels());

@@ -81,13 +81,13 @@ struct StagedPipelineOptions
 
 /// Import level -> staged level. Cutting comes before differentiation, so that
 /// each stage is differentiated by itself and what crosses a cut is a forward
-/// value. Epilogues are taken from kernels, so before these are formed. Kernels
-/// are formed before rematerialization, so that a recomputed
-/// value comes from the very kernel that made it first, to the bit;
-/// rematerialization needs to know what the backward uses. A backward is split
-/// after that, so that its halves call the kernels of the whole, and a second
-/// copy of the model is made of finished stages. Repeated code is merged where
-/// nothing can move between stages.
+/// value. Epilogues are taken from kernels, so before these are formed; so are,
+/// without them, transpositions that products share. Kernels are formed before
+/// rematerialization, so that a recomputed value comes from the very kernel
+/// that made it first, to the bit; rematerialization needs to know what the
+/// backward uses. A backward is split after that, so that its halves call the
+/// kernels of the whole, and a second copy of the model is made of finished
+/// stages. Repeated code is merged where nothing can move between stages.
 void buildStagedPipeline(mlir::OpPassManager &pm,
                          const StagedPipelineOptions &options);
 
