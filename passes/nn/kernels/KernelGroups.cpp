@@ -5,6 +5,7 @@
 #include "dialects/nn/NNOps.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <iterator>
 #include <map>
@@ -112,7 +113,10 @@ private:
   static constexpr unsigned none = ~0u;
 
   /// May `consumer` use `value`, a result of another op of its kernel?
-  bool canFeed(OpResult value, Operation *consumer) const;
+  bool canFeed(OpResult value, Operation *consumer);
+  /// Whether an op can be computed again for little, with all of its kernel
+  /// that it is computed from.
+  bool isCheap(Operation *op);
   bool edgesFit(unsigned from, unsigned to);
   bool staysInside(unsigned group, unsigned other);
   bool findSpace(unsigned producer, unsigned consumer, KernelGroup &merged);
@@ -169,6 +173,21 @@ static bool isLossOfGradient(OpResult value, Operation *consumer) {
          gradient.getLabels() == loss.getLabels();
 }
 
+/// Whether `value` is the logits of a loss, and of its gradient, and nothing
+/// else.
+static bool isOnlyLogits(Value value) {
+  bool isOnly = true;
+  forEachUser(value, [&](Operation *user) {
+    Value logits;
+    if (auto loss = dyn_cast<SoftmaxCrossEntropyOp>(user))
+      logits = loss.getLogits();
+    else if (auto gradient = dyn_cast<SoftmaxCrossEntropyBackwardOp>(user))
+      logits = gradient.getLogits();
+    isOnly &= logits && stripReshapes(logits) == value;
+  });
+  return isOnly;
+}
+
 /// Whoever computes an element of such a concat would look for its part among
 /// many, unless all parts are copied as they are.
 static bool joinsManyParts(Operation *op) {
@@ -176,15 +195,34 @@ static bool joinsManyParts(Operation *op) {
   return concat && concat.getInputs().size() > kMostComputedParts;
 }
 
-bool Grouping::canFeed(OpResult value, Operation *consumer) const {
+bool Grouping::isCheap(Operation *op) {
+  llvm::SetVector<Operation *> needed;
+  needed.insert(op);
+  for (size_t i = 0; i < needed.size(); ++i) {
+    RowSpace space = spaceOf(needed[i]);
+    if (space.walk != RowWalk::Cheap && !space.moves())
+      return false;
+    for (Value operand : needed[i]->getOperands()) {
+      Operation *producer = stripReshapes(operand).getDefiningOp();
+      if (producer && groupOf(producer) == groupOf(op))
+        needed.insert(producer);
+    }
+  }
+  return true;
+}
+
+bool Grouping::canFeed(OpResult value, Operation *consumer) {
   if (isLossOfGradient(value, consumer))
     return true;
   RowSpace from = spaceOf(value.getOwner()), to = spaceOf(consumer);
   ResultForm form = from.results[value.getResultNumber()];
   if (form != ResultForm::Element && form != ResultForm::Row)
     return false;
-  // Several nests would compute the producer several times.
-  if (to.walk == RowWalk::Several || to.walk == RowWalk::Transposition)
+  // Several nests would compute the producer several times: what is cheap is
+  // still cheaper than to write and read it.
+  if (to.walk == RowWalk::Several)
+    return isOnlyLogits(value) && isCheap(value.getOwner());
+  if (to.walk == RowWalk::Transposition)
     return false;
   // Moving what was just moved is only another address; what is cheap can be
   // computed where its result goes.

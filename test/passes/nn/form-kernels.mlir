@@ -54,6 +54,39 @@ func.func @no_cycle(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32>
 
 // -----
 
+// A loss and its gradient compute cheap logits where they read them, but not
+// labels, which are checked in memory. What is costly is computed once, and
+// so is what is needed elsewhere.
+// CHECK-LABEL: func.func @logits
+// CHECK: nn.launch @kernels::@slice_4
+// CHECK: nn.launch @kernels::@bias_softmax_cross_entropy_and_gradient_2x2x8(%arg0, %arg1,
+// CHECK: nn.launch @kernels::@tanh_bias_4x8(
+// CHECK: nn.launch @kernels::@softmax_cross_entropy_4(
+// CHECK: nn.launch @kernels::@sub_4x8(
+// CHECK: nn.launch @kernels::@softmax_cross_entropy_4(
+func.func @logits(%x: tensor<2x2x8xf32>, %b: tensor<8xf32>, %all: tensor<8xi64>, %dloss: tensor<f32>, %n: tensor<f32>)
+    -> (tensor<f32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<2x2x8xf32>) {
+  %labels = nn.slice %all starts = [4] sizes = [4] steps = [1] : tensor<8xi64> -> tensor<4xi64>
+  %0 = nn.add %x, %b : (tensor<2x2x8xf32>, tensor<8xf32>) -> tensor<2x2x8xf32>
+  %1 = nn.reshape %0 : tensor<2x2x8xf32> -> tensor<4x8xf32>
+  %loss, %largest, %sum = nn.softmax_cross_entropy %1, %labels divisor %n ignore_index = -100
+    : (tensor<4x8xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
+  %d = nn.softmax_cross_entropy_backward %dloss, %1, %labels, %largest, %sum divisor %n ignore_index = -100
+    : (tensor<f32>, tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> tensor<4x8xf32>
+  %2 = nn.reshape %x : tensor<2x2x8xf32> -> tensor<4x8xf32>
+  %3 = nn.tanh %2 : tensor<4x8xf32>
+  %4 = nn.add %3, %b : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %loss2, %largest2, %sum2 = nn.softmax_cross_entropy %4, %labels divisor %n ignore_index = -100
+    : (tensor<4x8xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
+  %5 = nn.sub %2, %b : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32>
+  %loss3, %largest3, %sum3 = nn.softmax_cross_entropy %5, %labels divisor %n ignore_index = -100
+    : (tensor<4x8xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
+  %6 = nn.reshape %5 : tensor<4x8xf32> -> tensor<2x2x8xf32>
+  return %loss, %d, %loss2, %loss3, %6 : tensor<f32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<2x2x8xf32>
+}
+
+// -----
+
 // A column reduction shares the loop of what it reduces, but nothing in the
 // kernel can use it.
 // CHECK-LABEL: func.func @bias_gradient

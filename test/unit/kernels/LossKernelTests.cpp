@@ -21,9 +21,11 @@ namespace {
 constexpr int64_t kRows = 4, kClasses = 5, kIgnored = -100;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Arguments and results of the only kernel, zeros.
-std::vector<Buffer> buffersOf(Program &program) {
-  auto kernel = *program.module().getOps<func::FuncOp>().begin();
+/// Arguments and results of a kernel, zeros; of the only one if it has no name.
+std::vector<Buffer> buffersOf(Program &program, StringRef name = "") {
+  auto kernel = name.empty()
+                    ? *program.module().getOps<func::FuncOp>().begin()
+                    : program.module().lookupSymbol<func::FuncOp>(name);
   std::vector<Buffer> buffers;
   for (Type type : kernel.getArgumentTypes())
     buffers.emplace_back(cast<RankedTensorType>(type));
@@ -124,6 +126,72 @@ TEST(LossKernels, CommonOffsetsOfLogitsCostNoDigits) {
 
 // What the loss is then does not matter: a call in front of it has refused
 // them. A read outside of the logits would end the test.
+// Each pass over a row adds the bias again, and rounds it as it would be
+// stored.
+TEST(LossKernels, LogitsComputedInTheKernelAreThoseOfMemory) {
+  for (const std::string type : {"f32", "bf16"}) {
+    std::string text = R"mlir(
+  func.func @bias(%x: tensor<2x2x5x$T>, %b: tensor<5x$T>) -> tensor<2x2x5x$T> {
+    %0 = nn.add %x, %b : (tensor<2x2x5x$T>, tensor<5x$T>) -> tensor<2x2x5x$T>
+    return %0 : tensor<2x2x5x$T>
+  }
+  func.func @apart(%x: tensor<4x5x$T>, %l: tensor<4xi64>, %d: tensor<f32>, %n: tensor<f32>)
+      -> (tensor<f32>, tensor<4x5x$T>) {
+    %0:3 = nn.softmax_cross_entropy %x, %l divisor %n ignore_index = -100
+      : (tensor<4x5x$T>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
+    %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1, %0#2 divisor %n ignore_index = -100
+      : (tensor<f32>, tensor<4x5x$T>, tensor<4xi64>, tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> tensor<4x5x$T>
+    return %0#0, %1 : tensor<f32>, tensor<4x5x$T>
+  }
+  func.func @joined(%y: tensor<2x2x5x$T>, %b: tensor<5x$T>, %l: tensor<4xi64>, %d: tensor<f32>, %n: tensor<f32>)
+      -> (tensor<f32>, tensor<4x5x$T>) {
+    %z = nn.add %y, %b : (tensor<2x2x5x$T>, tensor<5x$T>) -> tensor<2x2x5x$T>
+    %x = nn.reshape %z : tensor<2x2x5x$T> -> tensor<4x5x$T>
+    %0:3 = nn.softmax_cross_entropy %x, %l divisor %n ignore_index = -100
+      : (tensor<4x5x$T>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
+    %1 = nn.softmax_cross_entropy_backward %d, %x, %l, %0#1, %0#2 divisor %n ignore_index = -100
+      : (tensor<f32>, tensor<4x5x$T>, tensor<4xi64>, tensor<4xf32>, tensor<4xf32>, tensor<f32>) -> tensor<4x5x$T>
+    return %0#0, %1 : tensor<f32>, tensor<4x5x$T>
+  })mlir";
+    for (size_t at; (at = text.find("$T")) != std::string::npos;)
+      text.replace(at, 2, type);
+    Program program(text);
+    ASSERT_TRUE(program.ok);
+    for (const bool onGpu : {false, true}) {
+      SCOPED_TRACE(type + (onGpu ? " on a GPU" : ""));
+      auto call = [&](const std::string &name, std::vector<Buffer> &buffers) {
+        onGpu ? program.callOnGpu(name, buffers) : program.call(name, buffers);
+      };
+      std::vector<Buffer> bias = buffersOf(program, "bias"),
+                          apart = buffersOf(program, "apart"),
+                          joined = buffersOf(program, "joined");
+      for (int64_t i = 0; i < kRows * kClasses; ++i)
+        bias[0].set(i, 3 * std::sin(i * 1.7));
+      for (int64_t i = 0; i < kClasses; ++i)
+        bias[1].set(i, 1 + std::cos(i * 2.3));
+      call("bias", bias);
+      joined[0] = bias[0];
+      joined[1] = bias[1];
+      for (int64_t i = 0; i < kRows * kClasses; ++i)
+        apart[0].set(i, bias[2].get(i));
+      for (int64_t row = 0; row < kRows; ++row) {
+        apart[1].set(row, row == 2 ? kIgnored : row);
+        joined[2].set(row, row == 2 ? kIgnored : row);
+      }
+      for (int64_t i = 0; i < 2; ++i) {
+        apart[2 + i].set(0, 0.5 + i);
+        joined[3 + i].set(0, 0.5 + i);
+      }
+      call("apart", apart);
+      call("joined", joined);
+      EXPECT_NE(joined[5].get(0), 0);
+      EXPECT_EQ(joined[5].get(0), apart[4].get(0));
+      for (int64_t i = 0; i < kRows * kClasses; ++i)
+        EXPECT_EQ(joined[6].get(i), apart[5].get(i)) << "element " << i;
+    }
+  }
+}
+
 TEST(LossKernels, NoLabelReadsOutsideOfTheLogits) {
   Program program(lossOf("f32"));
   ASSERT_TRUE(program.ok);
