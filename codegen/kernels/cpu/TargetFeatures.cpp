@@ -64,7 +64,7 @@ std::string targetFeatures(const KernelOptions &options) {
   // that lie apart are moved one by one: a transposition of 1 MiB takes a sixth
   // of the time that it takes with scatters, on a Xeon of 2023.
   if (isX86(triple))
-    features += "-prefer-256-bit,+prefer-no-scatter,+prefer-no-gather,";
+    features += "-prefer-256-bit,+prefer-no-scatter,";
   features += options.features;
   return llvm::StringRef(features).rtrim(',').str();
 }
