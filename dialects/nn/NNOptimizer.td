@@ -47,7 +47,8 @@ def NN_UpdateOp : NN_Op<"update", [
     From weights, gradients and the optimizer's states, in the table's order,
     the new weights and states; buffers are updated in place after
     bufferization. `h` holds what changes from step to step, one number for each
-    scalar of the optimizer's row.
+    scalar of the optimizer's row. With `may_skip`, weights and states stay what
+    they are where `GradientScale` is not a number.
 
     Constraints:
     - (C1) all operands but `h` have one type.
@@ -66,10 +67,11 @@ def NN_UpdateOp : NN_Op<"update", [
   }];
   let arguments = (ins NN_F32Tensor:$w, NN_F32Tensor:$g,
                        Variadic<NN_F32Tensor>:$states, NN_F32Tensor:$h,
-                       NN_OptimizerAttr:$optimizer);
+                       NN_OptimizerAttr:$optimizer, UnitAttr:$may_skip);
   let results = (outs NN_F32Tensor:$new_w, Variadic<NN_F32Tensor>:$new_states);
   let assemblyFormat = [{
-    $w `,` $g (`states` $states^)? `scalars` $h `by` $optimizer attr-dict
+    $w `,` $g (`states` $states^)? `scalars` $h `by` $optimizer
+    (`may_skip` $may_skip^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;

@@ -43,7 +43,9 @@ struct OptimizerInfo {
   Table<StepScalar> scalars = {};
 };
 
-/// The value of a scalar at update `update` of the run, which counts from 0.
+/// The value of a scalar behind `update` updates of the run. Where
+/// GradientScale is not a number, weights and states stay what they are, in
+/// programs that clip gradients.
 inline float valueAt(int64_t update, const StepScalar &scalar,
                      const OptimizerInfo &optimizer, float learningRate) {
   double value = 0;

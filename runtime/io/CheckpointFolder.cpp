@@ -58,6 +58,10 @@ static CheckpointManifest parseManifest(const nlohmann::json &json) {
   manifest.optimizer = json.at("optimizer").get<std::string>();
   manifest.step = wholeNumber(json.at("step"));
   manifest.samples = wholeNumber(json.at("samples"));
+  if (const auto skipped = json.find("skipped"); skipped != json.end())
+    manifest.skipped = wholeNumber(*skipped);
+  if (manifest.skipped > manifest.step)
+    fail("it skipped ", manifest.skipped, " of ", manifest.step, " steps");
   manifest.seed = json.at("seed").get<uint64_t>();
   manifest.shuffled = json.at("shuffled").get<bool>();
   manifest.plan = readChecksum(json.at("plan"));
@@ -78,15 +82,17 @@ static std::string textOf(const CheckpointManifest &manifest) {
     files.push_back({{"name", file.name},
                      {"bytes", file.bytes},
                      {"checksum", checksumText(file.checksum)}});
-  const nlohmann::ordered_json json = {{"format", formatName},
-                                       {"model", manifest.model},
-                                       {"optimizer", manifest.optimizer},
-                                       {"step", manifest.step},
-                                       {"samples", manifest.samples},
-                                       {"seed", manifest.seed},
-                                       {"shuffled", manifest.shuffled},
-                                       {"plan", checksumText(manifest.plan)},
-                                       {"files", files}};
+  nlohmann::ordered_json json = {{"format", formatName},
+                                 {"model", manifest.model},
+                                 {"optimizer", manifest.optimizer},
+                                 {"step", manifest.step},
+                                 {"samples", manifest.samples},
+                                 {"seed", manifest.seed},
+                                 {"shuffled", manifest.shuffled},
+                                 {"plan", checksumText(manifest.plan)},
+                                 {"files", files}};
+  if (manifest.skipped > 0)
+    json["skipped"] = manifest.skipped;
   return json.dump(1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace) +
          "\n";

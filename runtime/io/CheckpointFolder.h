@@ -39,6 +39,8 @@ struct CheckpointManifest {
   int64_t step = 0;
   /// Samples of the training data that these have taken.
   int64_t samples = 0;
+  /// Of the steps, those that changed nothing; left out where there are none.
+  int64_t skipped = 0;
   uint64_t seed = 0;
   bool shuffled = true;
   /// Of the program's plan: the same bits follow where it is the same.

@@ -6,7 +6,9 @@
 // names, whatever rank they are on: the same bits for every number of ranks.
 //
 // As PyTorch's clip_grad_norm_, gradients are multiplied by
-// clipNorm / (norm + 1e-6) if that is below 1.
+// clipNorm / (norm + 1e-6) if that is below 1. Where some gradient is not a
+// finite number, the run ends, or the update changes nothing, on all ranks
+// alike: all have the same sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 using namespace pipewright::runtime;
@@ -85,16 +88,21 @@ void Worker::scaleToNorm() {
   recorder.end();
   double sum = 0;
   for (size_t i = 0; i < all.gradients.size(); ++i) {
-    if (!std::isfinite(all.squares[i]))
-      fail("the gradient of '", all.gradients[i].tensor->name,
-           "' has values that are no finite numbers, at step ",
-           stepNumber * whole.updates + updateNumber + 1,
-           ": try a smaller --lr, or look for such values in the data; no "
-           "weights were saved");
+    if (!notFinite && !std::isfinite(all.squares[i]))
+      notFinite = all.gradients[i].tensor->name;
     sum += all.squares[i];
   }
-  norm = std::sqrt(sum) * whole.optimizer.gradientScale;
-  const double factor = std::min(1.0, clipNorm / (norm + 1e-6));
+  if (notFinite && !skipsNanSteps)
+    fail(
+        "the gradient of '", notFinite,
+        "' has values that are no finite numbers, at step ",
+        stepNumber * whole.updates + updateNumber + 1,
+        ": try a smaller --lr, or look for such values in the data; no weights "
+        "were saved; --on-nan skip passes over such steps");
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  norm = notFinite ? nan : std::sqrt(sum) * whole.optimizer.gradientScale;
+  const double factor =
+      notFinite ? nan : std::min(1.0, clipNorm / (norm + 1e-6));
   if (digest)
     digest->add(StepDigest::Kind::Norm, 0, &norm, sizeof norm);
   for (size_t i = 0; i < scalars.size(); ++i)

@@ -64,6 +64,7 @@ int64_t Worker::finishCollective() {
 
 void Worker::beginStep(int64_t step, std::vector<float> learningRates) {
   stepNumber = step;
+  notFinite = nullptr;
   recorder.beginStep(step);
   rates = std::move(learningRates);
   beginUpdate(0);
@@ -74,8 +75,9 @@ void Worker::beginUpdate(int64_t number) {
   ++version;
   scalars.clear();
   for (const StepScalar &scalar : whole.optimizer.scalars)
-    scalars.push_back(valueAt(stepNumber * whole.updates + number, scalar,
-                              whole.optimizer, rates.at(number)));
+    scalars.push_back(
+        valueAt(stepNumber * whole.updates + number - skippedUpdates, scalar,
+                whole.optimizer, rates.at(number)));
 }
 
 void Worker::callBeforeUpdate() {

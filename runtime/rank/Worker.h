@@ -103,6 +103,16 @@ public:
   void setSeed(uint64_t seed) { seedValue = seed; }
   /// The largest norm of all gradients, where the program clips them.
   void setClipNorm(double largest) { clipNorm = largest; }
+  /// Whether a step is skipped that has gradients which are no finite numbers;
+  /// else it ends the run.
+  void setSkipsNan(bool skips) { skipsNanSteps = skips; }
+  bool skipsNan() const { return skipsNanSteps; }
+  /// Updates of the run so far that were skipped: averages of the optimizer do
+  /// not know of them.
+  void setSkippedUpdates(int64_t count) { skippedUpdates = count; }
+  /// The weight whose gradient made this step skip its update; null where none
+  /// did.
+  const char *skippedBecause() const { return notFinite; }
   /// What the norm was before it was clipped last.
   double gradientNorm() const { return norm; }
   /// Sum and count of the losses reported since the last call.
@@ -213,9 +223,9 @@ protected:
   /// collective may be under way.
   void sumStatistics(int64_t stage);
   /// Scales what updates take of all gradients of the model so that their norm
-  /// is at most the one that is allowed. Waits for all ranks of the replica,
-  /// which call it alike when their gradients are whole; no collective may be
-  /// under way.
+  /// is at most the one that is allowed, or tells them to skip the step. Waits
+  /// for all ranks of the replica, which call it alike when their gradients are
+  /// whole; no collective may be under way.
   void scaleToNorm();
   /// The sum of the squares of each gradient.
   virtual std::vector<double>
@@ -249,6 +259,9 @@ private:
   std::vector<float> rates;
   double clipNorm;
   double norm = 0;
+  bool skipsNanSteps = false;
+  int64_t skippedUpdates = 0;
+  const char *notFinite = nullptr;
   /// The sum and the count of losses of each update.
   std::vector<std::pair<double, int64_t>> losses;
   std::vector<std::vector<float>> captured;

@@ -178,7 +178,7 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
            ": go on with --resume, or give another folder");
     return {};
   }
-  std::vector<double> found = {0, 0, 0};
+  std::vector<double> found = {0, 0, 0, 0};
   if (rank.transport().rank() == 0) {
     std::vector<std::string> skipped;
     const bool isNamed = options.resumeStep != Options::newest;
@@ -200,11 +200,12 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
         fail("--resume ", *step, ": '", options.checkpoint,
              "' has newer checkpoints, up to step ", folder.steps().back(),
              ": move them to another folder first");
-      compare(then, manifest({options.steps, 0}), path,
+      compare(then, manifest({.step = options.steps}), path,
               rank.wholeProgram().updates, say);
-      found = {
-          static_cast<double>(then.step), static_cast<double>(then.samples),
-          static_cast<double>(then.plan == rank.wholeProgram().planHash())};
+      found = {static_cast<double>(then.step),
+               static_cast<double>(then.samples),
+               static_cast<double>(then.plan == rank.wholeProgram().planHash()),
+               static_cast<double>(then.skipped)};
       say("resumed    from '" + path + "'");
     } else {
       say("resumed    from nothing: there is no checkpoint in '" +
@@ -213,7 +214,8 @@ Checkpoints::resume(const std::function<void(const std::string &)> &say) {
   }
   found = gatherNumbers(rank.transport(), found)[0];
   const Position start = {static_cast<int64_t>(found[0]),
-                          static_cast<int64_t>(found[1])};
+                          static_cast<int64_t>(found[1]),
+                          static_cast<int64_t>(found[3])};
   if (start.step > 0)
     loadCheckpoint(rank, folder.folderOf(start.step));
   // One of another plan is made anew if no step comes.
@@ -289,6 +291,7 @@ CheckpointManifest Checkpoints::manifest(Position at) const {
   manifest.optimizer = program.optimizer.name;
   manifest.step = at.step;
   manifest.samples = at.samples;
+  manifest.skipped = at.skipped;
   manifest.seed = options.seed;
   manifest.shuffled = options.shuffle;
   manifest.plan = program.planHash();

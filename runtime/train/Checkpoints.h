@@ -48,6 +48,8 @@ public:
   struct Position {
     int64_t step = 0;
     int64_t samples = 0;
+    /// Of the steps, those that changed nothing.
+    int64_t skipped = 0;
   };
 
   /// Loads what `--resume` asks for; the position is 0 where it asks for

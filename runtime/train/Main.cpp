@@ -15,6 +15,7 @@
 #include "runtime/net/Bootstrap.h"
 #include "runtime/net/ThreadTransport.h"
 #include "runtime/train/CheckRun.h"
+#include "runtime/train/ErrorText.h"
 #include "runtime/train/Fingerprints.h"
 #include "runtime/train/Stop.h"
 #include "runtime/train/Trainer.h"

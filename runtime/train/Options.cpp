@@ -188,6 +188,14 @@ static std::vector<Row> rowsOf(const Platform &platform) {
          if (o.clipNorm == 0)
            fail("--clip-norm expects a number above 0, but got '", t, "'");
        }},
+      {"--on-nan", "stop|skip",
+       "what gradients that are no finite numbers do: end the run (stop), or "
+       "skip the step",
+       [](O &o, const Text &t) {
+         if (t != "stop" && t != "skip")
+           fail("--on-nan expects 'stop' or 'skip', but got '", t, "'");
+         o.skipsNan = t == "skip";
+       }},
       {"--lr-schedule", "NAME", "constant, or cosine (falls to a tenth)",
        parseSchedule},
       // Its older name.
@@ -469,6 +477,9 @@ Options Options::parse(int argc, char **argv, const Program &program) {
          "--clip-norm X puts the norm into its schedule");
   if (options.clipNorm == 0)
     options.clipNorm = program.optimizer.clipNorm;
+  if (options.skipsNan && options.clipNorm == 0)
+    fail("--on-nan skip: the program does not compute the norm of gradients; "
+         "pipewright compile --clip-norm X makes it, and a large X clips none");
   // Asked for a look at the model only.
   const bool looks = !options.guess.empty() || !options.predict.empty() ||
                      !options.evalData.empty();

@@ -40,6 +40,9 @@ struct Options : RunSettings {
   int64_t warmup = 0;
   /// The largest norm of all gradients; 0 where the program does not clip them.
   double clipNorm = 0;
+  /// Whether steps are skipped whose gradients are no finite numbers; else they
+  /// end the run.
+  bool skipsNan = false;
   Schedule schedule = Schedule::Constant;
   uint64_t seed = 0;
   bool shuffle = true;

@@ -2,12 +2,12 @@
 
 #include "runtime/train/Record.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ExitCode.h"
 #include "runtime/io/CheckpointFolder.h"
 #include "runtime/io/Npy.h"
 #include "runtime/net/Gather.h"
 #include "runtime/rank/Worker.h"
 #include "runtime/train/Findings.h"
-#include "runtime/train/Trainer.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -48,7 +48,7 @@ bool Record::anyFailed() {
                        {static_cast<double>(!failure.empty())})[0][0] != 0;
 }
 
-void Record::begin(int64_t stepsBefore, const Dataset &data,
+void Record::begin(int64_t stepsBefore, int64_t skipped, const Dataset &data,
                    const Batches &batches,
                    const std::vector<float> &learningRates) {
   const Program &program = rank.wholeProgram();
@@ -59,6 +59,8 @@ void Record::begin(int64_t stepsBefore, const Dataset &data,
             .seed = options.seed,
             .learningRates = learningRates,
             .clipNorm = options.clipNorm,
+            .skipsNan = options.skipsNan,
+            .skipped = skipped,
             .microBatchSize = program.microBatchSize,
             .samples = batches.batchSamples(),
             .threadsPerRank = rank.threads(),
@@ -81,7 +83,7 @@ void Record::begin(int64_t stepsBefore, const Dataset &data,
   Options into = options;
   into.checkpoint = folder;
   Checkpoints state(into, rank, factory);
-  state.begin({stepsBefore, 0});
+  state.begin({.step = stepsBefore});
   failure = state.finish();
 }
 
@@ -141,6 +143,7 @@ void pipewright::runtime::followRecord(Options &options,
          clips(record.clipNorm), ", but this one ",
          clips(program.optimizer.clipNorm));
   options.clipNorm = record.clipNorm;
+  options.skipsNan = record.skipsNan;
   for (const StepRecord::Input &input : record.inputs)
     options.data.push_back({input.name, options.replay + "/" + input.file});
   options.seed = record.seed;
@@ -219,6 +222,7 @@ int pipewright::runtime::replayRecord(
   Batches batches(program, data, Share::of(rank));
   batches.setOrder([](int64_t position) { return position; });
   rank.setBatchIo(&batches);
+  rank.setSkippedUpdates(record.skipped);
   const StepDigest now = digestOf(rank, [&] {
     rank.beginStep(record.step / program.updates, record.learningRates);
     rank.runStep();

@@ -31,9 +31,10 @@ public:
   /// is the one that is asked for.
   bool isDue(int64_t done) const;
 
-  /// Writes what the step takes. No checkpoint may be being made.
-  void begin(int64_t stepsBefore, const Dataset &data, const Batches &batches,
-             const std::vector<float> &learningRates);
+  /// Writes what the step takes; `skipped` of those before changed nothing. No
+  /// checkpoint may be being made.
+  void begin(int64_t stepsBefore, int64_t skipped, const Dataset &data,
+             const Batches &batches, const std::vector<float> &learningRates);
   /// Runs the step.
   void run(const std::function<void()> &step);
   /// Adds what it gave. Returns a line for people, on rank 0.

@@ -73,6 +73,11 @@ static StepRecord parseRecord(const nlohmann::json &json) {
        json.at("learning_rates").get_ref<const nlohmann::json::array_t &>())
     record.learningRates.push_back(rate.get<float>());
   record.clipNorm = json.value("clip_norm", 0.0);
+  record.skipsNan = json.value("skips_nan", false);
+  if (const auto skipped = json.find("skipped"); skipped != json.end())
+    record.skipped = wholeNumber(*skipped);
+  if (record.skipped > record.step)
+    fail("it skipped ", record.skipped, " of ", record.step, " steps");
   record.microBatchSize = wholeNumber(json.at("micro_batch_size"));
   record.samples = wholeNumber(json.at("samples"));
   record.threadsPerRank = wholeNumber(json.at("threads_per_rank"));
@@ -113,6 +118,8 @@ void pipewright::runtime::writeStepRecord(const std::string &folder,
                      {"seed", record.seed},
                      {"learning_rates", record.learningRates},
                      {"clip_norm", record.clipNorm},
+                     {"skips_nan", record.skipsNan},
+                     {"skipped", record.skipped},
                      {"micro_batch_size", record.microBatchSize},
                      {"samples", record.samples},
                      {"threads_per_rank", record.threadsPerRank},

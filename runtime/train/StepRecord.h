@@ -43,6 +43,10 @@ struct StepRecord {
   std::vector<float> learningRates;
   /// The largest norm of all gradients; 0 where the program does not clip them.
   double clipNorm = 0;
+  /// Whether gradients that are no finite numbers make it skip its update, and
+  /// how many steps before it did.
+  bool skipsNan = false;
+  int64_t skipped = 0;
   /// Samples of a micro-batch, and of all of them.
   int64_t microBatchSize = 0;
   int64_t samples = 0;

@@ -11,12 +11,14 @@
 #include "runtime/train/Batches.h"
 #include "runtime/train/BestWeights.h"
 #include "runtime/train/Checkpoints.h"
+#include "runtime/train/ErrorText.h"
 #include "runtime/train/Evaluate.h"
 #include "runtime/train/FlightReport.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/Record.h"
 #include "runtime/train/Replay.h"
 #include "runtime/train/Report.h"
+#include "runtime/train/SkippedSteps.h"
 #include "runtime/train/Stop.h"
 #include "runtime/train/WeightFiles.h"
 
@@ -27,7 +29,6 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
-#include <new>
 #include <set>
 #include <sstream>
 
@@ -49,7 +50,7 @@ public:
       : options(options), rank(rank), launch(launch),
         program(rank.wholeProgram()), speaks(rank.transport().rank() == 0),
         replay(options, rank, factory), record(options, rank, factory),
-        factory(factory) {}
+        skipped(rank), factory(factory) {}
 
   /// Returns the exit code.
   int run();
@@ -72,6 +73,8 @@ private:
   void keepLastCheckpoint(int64_t done);
   void finishCheckpoint();
   int64_t samplesBefore(int64_t number) const;
+  /// Where the run stands when `done` steps are done.
+  Checkpoints::Position positionBehind(int64_t done) const;
   void keepWeights();
   void finish();
   void sayRemarks();
@@ -100,6 +103,7 @@ private:
   Profile profile;
   Replay replay;
   Record record;
+  SkippedSteps skipped;
   RankFactory &factory;
   /// Two runs of a step differed; everything is as it was before it.
   bool disagrees = false;
@@ -146,6 +150,7 @@ int Trainer::run() {
       say("warning: " + missing);
   if (checkpoints)
     start = checkpoints->resume([this](const std::string &line) { say(line); });
+  skipped.setCount(start.skipped);
   if (options.keepBest != Options::Best::None && options.steps > 0)
     best = std::make_unique<BestWeights>(options, rank, start.step > 0);
   if (speaks)
@@ -351,6 +356,10 @@ void Trainer::sayRemarks() {
   }
 }
 
+Checkpoints::Position Trainer::positionBehind(int64_t done) const {
+  return {done, samplesBefore(done / program.updates), skipped.count()};
+}
+
 int64_t Trainer::samplesBefore(int64_t number) const {
   return start.samples + (number - start.step / program.updates) *
                              program.batchMicroBatches() *
@@ -377,7 +386,8 @@ void Trainer::runStep(int64_t number, Batches &batches,
   if (record.isDue(done)) {
     if (checkpoints && checkpoints->isWriting())
       finishCheckpoint();
-    record.begin(done - program.updates, *data, batches, learningRates);
+    record.begin(done - program.updates, skipped.count(), *data, batches,
+                 learningRates);
     return record.run(run);
   }
   if (!replay.isDue(done))
@@ -411,9 +421,11 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   rank.setProfile(profiled ? &profile : nullptr);
 
   const auto start = Clock::now();
+  skipped.begin();
   runStep(number, batches, learningRates);
   if (disagrees)
     return;
+  const bool isSkipped = skipped.end();
   if (traced) {
     trace.stop();
     rank.setTrace(nullptr);
@@ -467,11 +479,15 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
           {"samples_per_second", batches.batchSamples() / seconds}};
       if (options.clipNorm > 0)
         row.emplace_back("gradient_norm", rank.gradientNorm());
+      if (isSkipped)
+        row.emplace_back("skipped", 1);
       log.write(row);
     } catch (const Error &error) {
       trouble = error.what();
     }
-    if (totals[2 * update + 1] > 0 && !std::isfinite(loss))
+    if (isSkipped)
+      say(skipped.message(step));
+    else if (totals[2 * update + 1] > 0 && !std::isfinite(loss))
       fail("the loss is ", loss, " at step ", step,
            ": try a smaller --lr than ", options.learningRate,
            ", or look for values in the data that are no finite numbers; no "
@@ -483,7 +499,7 @@ void Trainer::keepCheckpoint(int64_t done) {
   if (isWritten || (isDue && checkpoints->isWriting()))
     finishCheckpoint();
   if (isDue)
-    checkpoints->begin({done, samplesBefore(done / program.updates)});
+    checkpoints->begin(positionBehind(done));
 }
 
 void Trainer::finishCheckpoint() {
@@ -499,7 +515,7 @@ void Trainer::keepLastCheckpoint(int64_t done) {
     finishCheckpoint();
   if (checkpoints->last() == done)
     return;
-  checkpoints->begin({done, samplesBefore(done / program.updates)});
+  checkpoints->begin(positionBehind(done));
   finishCheckpoint();
 }
 
@@ -510,6 +526,8 @@ void Trainer::finish() {
                   evaluated, log);
   if (options.steps > 0)
     say(summary);
+  if (!skipped.summary().empty())
+    say(skipped.summary());
   if (platformOf(program).hasDeadlines())
     transport.setDeadline(patientSeconds);
   const bool whole = options.steps > 0 && stoppedAfter < 0;
@@ -541,20 +559,6 @@ void Trainer::finish() {
   transport.barrier();
 }
 
-std::string pipewright::runtime::messageOf(const std::exception &error) {
-  if (dynamic_cast<const std::bad_alloc *>(&error) ||
-      dynamic_cast<const std::length_error *>(&error))
-    return "there is not enough memory for what was asked for: fewer or "
-           "smaller micro-batches, or more ranks, need less";
-  return error.what();
-}
-
-std::string pipewright::runtime::ranked(int64_t rank,
-                                        const std::string &message) {
-  return message.rfind("rank ", 0) == 0 ? message
-                                        : processName(rank) + ": " + message;
-}
-
 int pipewright::runtime::runRank(const Options &options, RankFactory &factory,
                                  bool processes, Transport &transport) {
   transport.setDeadline(std::max(options.timeout, patientSeconds));
@@ -569,6 +573,7 @@ int pipewright::runtime::runRank(const Options &options, RankFactory &factory,
     keepFlight(options, *rank);
     rank->setSeed(options.seed);
     rank->setClipNorm(options.clipNorm);
+    rank->setSkipsNan(options.skipsNan);
     rank->setUp();
     rank->rehearse();
     loadWeights(*rank, options.weights);

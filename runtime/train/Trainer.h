@@ -14,8 +14,6 @@
 #include "runtime/rank/Worker.h"
 #include "runtime/train/Options.h"
 
-#include <exception>
-
 namespace pipewright::runtime {
 
 /// Runs one rank from set-up to report, and returns the exit code, the same on
@@ -23,12 +21,6 @@ namespace pipewright::runtime {
 /// before.
 int runRank(const Options &options, RankFactory &factory, bool processes,
             Transport &transport);
-
-/// What an exception has to say to users; the standard library's own do not.
-std::string messageOf(const std::exception &error);
-
-/// The message with the rank that failed in front, once.
-std::string ranked(int64_t rank, const std::string &message);
 
 } // namespace pipewright::runtime
 

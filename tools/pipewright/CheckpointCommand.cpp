@@ -132,6 +132,7 @@ static llvm::json::Object toJson(const rt::CheckpointManifest &manifest,
       {"optimizer", llvm::json::fixUTF8(manifest.optimizer)},
       {"step", manifest.step},
       {"samples", manifest.samples},
+      {"skipped", manifest.skipped},
       {"seed", manifest.seed},
       {"shuffled", manifest.shuffled},
       {"plan", llvm::formatv("{0:x-16}", manifest.plan).str()},
@@ -182,7 +183,11 @@ static void showOne(const std::string &folder) {
   };
   row("model", manifest.model);
   row("optimizer", manifest.optimizer);
-  row("step", rt::groupedText(manifest.step));
+  row("step",
+      rt::groupedText(manifest.step) +
+          (manifest.skipped == 0 ? ""
+                                 : ", " + rt::groupedText(manifest.skipped) +
+                                       " of them skipped"));
   row("samples", rt::groupedText(manifest.samples) + ", seed " +
                      std::to_string(manifest.seed) +
                      (manifest.shuffled ? ", shuffled" : ", in order"));

@@ -33,8 +33,27 @@ struct Update {
                            choice.row->positionOf(kind, of));
   }
   Input rate() { return scalar("LearningRate"); }
+  /// `after`, or `before` where the gradients' scale is not a number.
+  Value unlessSkipped(Value before, Value after);
+  /// What a state becomes: later nests of a kernel read it where it is stored.
+  Value newState(unsigned number, Value after) {
+    return unlessSkipped(state(number), after);
+  }
 };
 } // namespace
+
+Value Update::unlessSkipped(Value before, Value after) {
+  if (!op.getMaySkip())
+    return after;
+  return builder.pointwise(
+      type(),
+      {builder.same(before), builder.same(after), scalar("GradientScale")},
+      [](Scalars &s, ValueRange a) {
+        Value isSkipped =
+            s.make<arith::CmpFOp>(arith::CmpFPredicate::UNO, a[2], a[2]);
+        return s.select(isSkipped, a[0], a[1]);
+      });
+}
 
 /// The scaled gradient, with weight decay added.
 static Value gradient(Update &u, double decay) {
@@ -82,7 +101,7 @@ static SmallVector<Value> lowerSgd(Update &u) {
   Value g = gradient(u, u.number("weight_decay"));
   if (momentum == 0.0)
     return {step(u.w(), g, u.rate(), u.builder)};
-  Value buffer = blend(u.state(0), g, momentum, u.builder);
+  Value buffer = u.newState(0, blend(u.state(0), g, momentum, u.builder));
   Value d = u.number("nesterov") != 0 ? blend(buffer, g, momentum, u.builder)
                                       : buffer;
   return {step(u.w(), d, u.rate(), u.builder), buffer};
@@ -98,8 +117,10 @@ static SmallVector<Value> lowerAdam(Update &u, bool isDecoupled) {
   double decay = u.number("weight_decay");
   double epsilon = u.number("eps");
   Value g = gradient(u, isDecoupled ? 0.0 : decay);
-  Value m = average(u.state(0), g, u.number("beta1"), false, builder);
-  Value v = average(u.state(1), g, u.number("beta2"), true, builder);
+  Value m =
+      u.newState(0, average(u.state(0), g, u.number("beta1"), false, builder));
+  Value v =
+      u.newState(1, average(u.state(1), g, u.number("beta2"), true, builder));
   Value w = builder.pointwise(
       u.type(),
       {builder.same(u.w()), builder.same(m), builder.same(v), u.rate(),
@@ -120,7 +141,8 @@ static SmallVector<Value> lowerRmsprop(Update &u) {
   LinalgBuilder &builder = u.builder;
   double epsilon = u.number("eps"), momentum = u.number("momentum");
   Value g = gradient(u, u.number("weight_decay"));
-  Value v = average(u.state(0), g, u.number("alpha"), true, builder);
+  Value v =
+      u.newState(0, average(u.state(0), g, u.number("alpha"), true, builder));
   Value d = builder.pointwise(
       tensorType(g), {builder.same(g), builder.same(v)},
       [&](Scalars &s, ValueRange a) {
@@ -128,7 +150,7 @@ static SmallVector<Value> lowerRmsprop(Update &u) {
       });
   if (momentum == 0.0)
     return {step(u.w(), d, u.rate(), builder), v};
-  Value buffer = blend(u.state(1), d, momentum, builder);
+  Value buffer = u.newState(1, blend(u.state(1), d, momentum, builder));
   return {step(u.w(), buffer, u.rate(), builder), v, buffer};
 }
 
@@ -147,8 +169,10 @@ static SmallVector<Value> lowerLamb(Update &u) {
   LinalgBuilder &builder = u.builder;
   double decay = u.number("weight_decay"), epsilon = u.number("eps");
   Value g = gradient(u, 0.0);
-  Value m = average(u.state(0), g, u.number("beta1"), false, builder);
-  Value v = average(u.state(1), g, u.number("beta2"), true, builder);
+  Value m =
+      u.newState(0, average(u.state(0), g, u.number("beta1"), false, builder));
+  Value v =
+      u.newState(1, average(u.state(1), g, u.number("beta2"), true, builder));
   Value d = builder.pointwise(
       u.type(),
       {builder.same(u.w()), builder.same(m), builder.same(v),
@@ -195,7 +219,8 @@ static SmallVector<Value> lowerLion(Update &u) {
   double decay = u.number("weight_decay");
   Value g = gradient(u, 0.0);
   Value direction = average(u.state(0), g, u.number("beta1"), false, builder);
-  Value m = average(u.state(0), g, u.number("beta2"), false, builder);
+  Value m =
+      u.newState(0, average(u.state(0), g, u.number("beta2"), false, builder));
   Value w = builder.pointwise(
       u.type(), {builder.same(u.w()), builder.same(direction), u.rate()},
       [&](Scalars &s, ValueRange a) {
@@ -207,11 +232,8 @@ static SmallVector<Value> lowerLion(Update &u) {
   return {w, m};
 }
 
-Lowered lowerOptimizer(Operation *op, LinalgBuilder &builder) {
-  auto update = dyn_cast<UpdateOp>(op);
-  if (!update)
-    return failure();
-  Update u{update, builder, update.getOptimizer().getChoice()};
+/// What weights and states become, weights as if nothing were skipped.
+static SmallVector<Value> lowerRule(Update &u) {
   switch (u.choice.row->rule) {
   case UpdateRule::Sgd:
     return lowerSgd(u);
@@ -227,6 +249,16 @@ Lowered lowerOptimizer(Operation *op, LinalgBuilder &builder) {
     return lowerLion(u);
   }
   llvm_unreachable("all rules are listed");
+}
+
+Lowered lowerOptimizer(Operation *op, LinalgBuilder &builder) {
+  auto update = dyn_cast<UpdateOp>(op);
+  if (!update)
+    return failure();
+  Update u{update, builder, update.getOptimizer().getChoice()};
+  SmallVector<Value> results = lowerRule(u);
+  results[0] = u.unlessSkipped(u.w(), results[0]);
+  return results;
 }
 
 } // namespace pipewright::nn

@@ -39,7 +39,8 @@ static Type roundedType(OpBuilder &builder, ArrayRef<int64_t> shape) {
 }
 
 func::FuncOp buildUpdateKernel(ModuleOp kernels, OptimizerAttr optimizer,
-                               ArrayRef<int64_t> shape, bool rounds) {
+                               ArrayRef<int64_t> shape, bool rounds,
+                               bool maySkip) {
   OptimizerChoice choice = optimizer.getChoice().compiledIn();
   std::string name = choice.row->name.str() + (rounds ? "_bf16_" : "_");
   llvm::raw_string_ostream os(name);
@@ -62,9 +63,10 @@ func::FuncOp buildUpdateKernel(ModuleOp kernels, OptimizerAttr optimizer,
   builder.setInsertionPointToEnd(&func.getBody().front());
   Location loc = func.getLoc();
   auto arguments = func.getArguments();
-  auto update = UpdateOp::create(
-      builder, loc, arguments[0], arguments[1], arguments.slice(2, inPlace - 2),
-      arguments[inPlace], OptimizerAttr::get(func.getContext(), choice));
+  auto update =
+      UpdateOp::create(builder, loc, arguments[0], arguments[1],
+                       arguments.slice(2, inPlace - 2), arguments[inPlace],
+                       OptimizerAttr::get(func.getContext(), choice), maySkip);
   SmallVector<Value> results{update.getNewW(),
                              createSplat(builder, loc, type, 0.0)};
   llvm::append_range(results, update.getNewStates());

@@ -18,12 +18,13 @@ namespace pipewright::nn {
 /// Adds the kernel `<optimizer>_<shape>` that updates weights of a shape in
 /// place and zeroes the gradient: (weights, gradient, states..., const hyper).
 /// The kernel `<optimizer>_bf16_<shape>`, where it `rounds`, also writes the
-/// new weights as bf16: (..., const hyper, rounded). An equal kernel that is
-/// there already is returned instead.
+/// new weights as bf16: (..., const hyper, rounded). `maySkip` is nn.update's
+/// `may_skip`, the same for all kernels of a module. A kernel that is there
+/// already is returned instead.
 mlir::func::FuncOp buildUpdateKernel(mlir::ModuleOp kernels,
                                      OptimizerAttr optimizer,
                                      llvm::ArrayRef<int64_t> shape,
-                                     bool rounds = false);
+                                     bool rounds = false, bool maySkip = false);
 
 /// Adds the kernel `round_<size>`: (const weights, rounded), weights as bf16.
 mlir::func::FuncOp buildRoundingKernel(mlir::ModuleOp kernels, int64_t size);

@@ -56,6 +56,9 @@ private:
         {FlatSymbolRefAttr::get(kernel.getSymNameAttr())});
   }
 
+  /// What computes the norm sees gradients that are no finite numbers.
+  bool maySkip() { return programOf(getOperation()).clipNorm != nullptr; }
+
   LogicalResult attachUpdates(ArenaOp arena) {
     for (auto optimizer : arena.getOps<OptimizerOp>()) {
       if (optimizer.getKernelAttr())
@@ -75,7 +78,7 @@ private:
       else
         optimizer.setKernelAttr(referTo(nn::buildUpdateKernel(
             kernels(), spec, optimizer.getShardBytes() / 4,
-            optimizer.getRounded().has_value())));
+            optimizer.getRounded().has_value(), maySkip())));
     }
     return success();
   }
@@ -93,7 +96,7 @@ private:
       if (shape.empty())
         shape.push_back(1);
       place.setKernelAttr(referTo(nn::buildUpdateKernel(
-          kernels(), spec, shape, place.getRounded().has_value())));
+          kernels(), spec, shape, place.getRounded().has_value(), maySkip())));
     }
   }
 };

@@ -392,12 +392,13 @@ void StepSynchronizer::run(const ProgramFields &program) {
   for (auto task : step.getBody()->getOps<TaskOp>())
     if (task.getKind() == TaskKind::update)
       task.setOperand(0, gradientsOf(stages.numberOf(task.getStageAttr())));
-  if (program.replicas > 1) {
+  if (program.replicas > 1)
     sumOverReplicas();
-    mergeStatistics();
-  }
   if (program.clipNorm)
     clipGradients();
+  // No update waits for statistics, so the norm does not either.
+  if (program.replicas > 1)
+    mergeStatistics();
   for (const WeightGroup *group : owned)
     handBack(*group);
 }

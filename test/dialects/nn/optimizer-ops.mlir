@@ -12,6 +12,8 @@ module attributes {pipe.program = #pipe.program<optimizer = <sgd lr = 0.125>>} {
 func.func @sgd(%w: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %h: tensor<4xf32>) {
   // CHECK: nn.update %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} scalars %{{[a-z0-9_]+}} by <sgd momentum = 0.000000e+00, weight_decay = 0.000000e+00, nesterov = false> : (tensor<64xf32>, tensor<64xf32>, tensor<4xf32>) -> tensor<64xf32>
   %0 = nn.update %w, %g scalars %h by <sgd> : (tensor<64xf32>, tensor<64xf32>, tensor<4xf32>) -> tensor<64xf32>
+  // CHECK: nn.update {{.*}} nesterov = false> may_skip : (tensor<64xf32>, tensor<64xf32>, tensor<4xf32>) -> tensor<64xf32>
+  %skippable = nn.update %w, %g scalars %h by <sgd> may_skip : (tensor<64xf32>, tensor<64xf32>, tensor<4xf32>) -> tensor<64xf32>
   // CHECK: nn.update %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} states %{{[a-z0-9_]+}} scalars %{{[a-z0-9_]+}} by <sgd momentum = 9.000000e-01, weight_decay = 1.000000e-04, nesterov = true> : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<4xf32>) -> (tensor<64xf32>, tensor<64xf32>)
   %1, %2 = nn.update %w, %g states %m scalars %h by <sgd nesterov = true, momentum = 0.9, weight_decay = 1.0e-4>
       : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<4xf32>) -> (tensor<64xf32>, tensor<64xf32>)

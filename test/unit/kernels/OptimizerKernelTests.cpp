@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace pipewright;
@@ -121,6 +122,66 @@ TEST(OptimizerKernels, UpdateInPlace) {
   expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9", {37}, wave);
   expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9,nesterov", {37}, wave);
   expectLikeFormula("rmsprop,weight_decay=0.1,momentum=0.9", {37}, wave);
+}
+
+// Every optimizer, some with everything that they keep: where the scale of
+// gradients is not a number, weights, states and bf16 copies stay, and the
+// gradient, whatever is in it, is 0 again; else nothing is other than without.
+TEST(OptimizerKernels, SkipWhereTheScaleIsNoNumber) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<std::string> all = {"sgd,weight_decay=0.1,momentum=0.9,nesterov",
+                                  "rmsprop,momentum=0.9"};
+  for (const nn::Optimizer &row : nn::optimizers())
+    all.push_back(row.name.str());
+  for (const std::string &optimizer : all)
+    for (const bool onGpu : {false, true}) {
+      SCOPED_TRACE(optimizer + (onGpu ? " on a GPU" : ""));
+      const nn::OptimizerChoice choice =
+          llvm::cantFail(nn::parseOptimizer(optimizer));
+      const int64_t scale = choice.row->positionOf("GradientScale");
+      // Whether the kernel may skip, and does.
+      auto run = [&](bool maySkip, bool skips) {
+        Program program("module {}");
+        func::FuncOp kernel = nn::buildUpdateKernel(
+            program.module(),
+            nn::OptimizerAttr::get(&program.getContext(), choice), {37},
+            /*rounds=*/true, maySkip);
+        EXPECT_TRUE(program.compile());
+        std::vector<Buffer> buffers;
+        for (Type type : kernel.getArgumentTypes()) {
+          Buffer buffer(cast<RankedTensorType>(type));
+          for (int64_t i = 0; i < buffer.size(); ++i)
+            buffer.set(i, wave(buffers.size(), i));
+          buffers.push_back(std::move(buffer));
+        }
+        const size_t hyper = buffers.size() - 1;
+        for (Type type : kernel.getResultTypes().drop_front(hyper))
+          buffers.emplace_back(cast<RankedTensorType>(type));
+        if (skips) {
+          buffers[hyper].set(scale, nan);
+          for (int64_t i = 0; i < 37; i += 5)
+            buffers[1].set(i, i % 2 ? nan : HUGE_VAL);
+        }
+        if (onGpu)
+          program.callOnGpu(kernel.getName(), buffers);
+        else
+          program.call(kernel.getName(), buffers);
+        std::vector<std::vector<double>> values;
+        for (const Buffer &buffer : buffers)
+          values.push_back(valuesOf(buffer));
+        values.erase(values.begin() + hyper);
+        return values;
+      };
+      EXPECT_EQ(run(true, false), run(false, false));
+      const auto skipped = run(true, true);
+      for (size_t buffer = 0; buffer + 1 < skipped.size(); ++buffer)
+        for (int64_t i = 0; i < 37; ++i)
+          ASSERT_EQ(skipped[buffer][i],
+                    buffer == 1 ? 0 : static_cast<float>(wave(buffer, i)))
+              << "buffer " << buffer << ", element " << i;
+      for (int64_t i = 0; i < 37; ++i)
+        ASSERT_NEAR(skipped.back()[i], skipped[0][i], 2e-3) << "rounded " << i;
+    }
 }
 
 // A third of the weights is pulled up, a third down, and one is where it is.
