@@ -159,6 +159,23 @@ void ElementEmitter::store(Value value, Value buffer, Value offset,
 // Elements
 //===----------------------------------------------------------------------===//
 
+bool ElementEmitter::isOverwritten(Value buffer) const {
+  return llvm::any_of(plan.roots, [&](const Root &root) {
+    const bool isDone = root.nest < currentNest ||
+                        (root.nest == currentNest && root.pass < currentPass);
+    return root.result >= 0 && isDone && results[root.result] == buffer;
+  });
+}
+
+Value ElementEmitter::overwrittenError(BlockArgument argument) {
+  if (!failed)
+    argument.getOwner()->getParentOp()->emitOpError("reads argument ")
+        << argument.getArgNumber()
+        << " again when a result has been written to it";
+  failed = true;
+  return Value();
+}
+
 Value ElementEmitter::emitElement(Value tensor, ArrayRef<Index> given) {
   RankedTensorType type = typeOf(tensor);
   // There is one place along a dimension of size 1, whatever computes it: what
@@ -177,8 +194,12 @@ Value ElementEmitter::emitElement(Value tensor, ArrayRef<Index> given) {
   };
   Type element = type.getElementType();
   Operation *op = tensor.getDefiningOp();
-  if (!op)
-    return remember(load(buffers.lookup(tensor), offset, element, scope));
+  if (!op) {
+    Value buffer = buffers.lookup(tensor);
+    if (isOverwritten(buffer))
+      return overwrittenError(cast<BlockArgument>(tensor));
+    return remember(load(buffer, offset, element, scope));
+  }
   if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
     Value source = op->getOperand(0);
     return emitElement(source, reshape(indices, type.getShape(),

@@ -63,6 +63,10 @@ protected:
                       mlir::OpBuilder &builder) const;
   bool needsColumn(mlir::AffineExpr expr) const;
   mlir::Value emptyError(mlir::Operation *op);
+  /// Whether an argument's buffer is that of a result of an earlier nest or
+  /// pass.
+  bool isOverwritten(mlir::Value buffer) const;
+  mlir::Value overwrittenError(mlir::BlockArgument argument);
 
   const RowPlan &plan;
   mlir::Location loc;

@@ -5,13 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/unrolled/VerifyTasks.h"
+#include "passes/pipe/unrolled/VerifyReplicas.h"
 #include "passes/pipe/unrolled/VerifySums.h"
-#include "passes/step/RunningStatistics.h"
 #include "passes/step/StepOrder.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallPtrSet.h"
-#include "llvm/ADT/SmallSet.h"
 
 #include <map>
 #include <set>
@@ -48,17 +46,18 @@ public:
         verifyPair(task, ops.drop_front(position + 1));
     // Copies of weights are made equal on the way to ranks
     // (pipe-synchronize-weights), all of them at once.
-    verifyLoaded();
     bool isSynchronized = llvm::any_of(ops, [](Operation *op) {
       return isa<AddGradientOp, CollectiveOp, ClipGradientsOp>(op);
     });
     isSynchronized |= isa<RankOp>(where);
+    isSynchronized &= mode == StepMode::train;
+    if (failed(verifyReplicas(stages, isSynchronized, where, ops)))
+      result = failure();
     if (mode == StepMode::train && succeeded(result) &&
         failed(verifySums(stages, microBatches, ops, isSynchronized)))
       result = failure();
-    if (mode == StepMode::train && isSynchronized) {
+    if (isSynchronized) {
       verifyTiedWeights();
-      verifyReplicas();
       verifyClipping();
     }
     return result;
@@ -78,12 +77,6 @@ private:
   void verifyVersion(TaskOp task, int32_t stage, int64_t microBatch);
   void verifyAllReduced(const WeightGroup &group);
   void verifyTiedWeights();
-  void verifyReplicas();
-  void verifyGathered(TaskOp update, bool isShared,
-                      llvm::SmallPtrSetImpl<Operation *> &wanted);
-  void verifyLoaded();
-  LoadWeightsOp loadBehind(TaskOp task, int32_t stage);
-  void verifyStatistics(int64_t replicas);
   void verifyClipping();
   void verifyPair(TaskOp first, ArrayRef<Operation *> behind);
   void expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
@@ -97,10 +90,6 @@ private:
   std::map<std::tuple<TaskKind, int32_t, int64_t>, TaskOp> tasks;
   /// By stage, the tasks that add to its gradients, as they stand in the ops.
   std::vector<SmallVector<TaskOp>> summing;
-  /// The stages whose tasks take what was put together for them.
-  std::set<int32_t> loaded;
-  /// What puts that together.
-  llvm::SmallPtrSet<Operation *, 8> gathers;
   LogicalResult result = success();
 };
 
@@ -234,14 +223,6 @@ void TaskVerifier::verifyVersion(TaskOp task, int32_t stage,
                << versionOf(forward->second) << ", but got " << versionOf(task);
 }
 
-/// The collective over replicas that is about all that a stage updates.
-static CollectiveOp overReplicas(Operation *op) {
-  auto together = dyn_cast_if_present<CollectiveOp>(op);
-  return together && together.getOver().isOfReplicas() && !together.getWeight()
-             ? together
-             : CollectiveOp();
-}
-
 /// The gradients that were summed and kept to make `sum`; itself if they were
 /// not.
 static Value keptOf(Value sum) {
@@ -343,145 +324,6 @@ void TaskVerifier::verifyTiedWeights() {
   }
 }
 
-/// The last thing that happens to gradients before an update is that they are
-/// summed over all replicas, all as one range, or that a part of such a sum is
-/// kept; and the first thing that happens to weights behind it is that those of
-/// all replicas are put together, if each updates a part. Nothing else is over
-/// replicas. That sums and gathers stand where they have a meaning, their types
-/// say.
-void TaskVerifier::verifyReplicas() {
-  const ProgramFields program = programOf(where->getParentOfType<ModuleOp>());
-  llvm::SmallPtrSet<Operation *, 8> wanted;
-  std::set<StringRef> keeping;
-  for (Operation *op : ops)
-    if (auto keep = dyn_cast<KeepGradientsOp>(op)) {
-      keeping.insert(keep.getStage());
-      if (CollectiveOp sum = overReplicas(keep.getSum()))
-        wanted.insert(sum);
-      else
-        report(keep) << "expects a sum over all replicas";
-    }
-  for (auto &[key, task] : tasks) {
-    if (task.getKind() != TaskKind::update || program.replicas == 1)
-      continue;
-    Value gradients = task.getOperand(0);
-    if (auto clip = gradients.getDefiningOp<ClipGradientsOp>())
-      gradients = clip.getGradientOf(gradients);
-    if (keeping.contains(task.getStage())) {
-      if (!gradients.getDefiningOp<KeepGradientsOp>())
-        report(task) << "expects gradients that are kept, as some of its stage "
-                        "are";
-    } else if (CollectiveOp sum = overReplicas(gradients.getDefiningOp()))
-      wanted.insert(sum);
-    else
-      report(task) << "expects gradients that are summed over all "
-                   << program.replicas << " replicas";
-    verifyGathered(task, program.zero > 0, wanted);
-  }
-  for (Operation *op : ops)
-    if (auto together = dyn_cast<CollectiveOp>(op);
-        together && together.getOver().isOfReplicas() && !wanted.contains(op) &&
-        !gathers.contains(op))
-      report(op) << "is over replicas, but no update "
-                 << (together.isOfGradients() ? "is of what it makes"
-                                              : "made what it is of");
-  verifyStatistics(program.replicas);
-}
-
-/// What was loaded for a task and then put together, as far as it reads it;
-/// null, with a diagnostic, where it was not.
-LoadWeightsOp TaskVerifier::loadBehind(TaskOp task, int32_t stage) {
-  Operation *made =
-      task.getGathered() ? task.getGathered().getDefiningOp() : nullptr;
-  for (bool isRounded : {true, false}) {
-    if (!(isRounded ? stages.readsRounded(stage) : stages.readsMasters(stage)))
-      continue;
-    CollectiveOp together = overReplicas(made);
-    if (!together || together.isOfGradients() ||
-        together.getRounded() != isRounded) {
-      report(task) << "expects weights"
-                   << (isRounded ? ", rounded to bf16, " : " ")
-                   << "that are put together for it";
-      return {};
-    }
-    gathers.insert(together);
-    made = together.getValue().getDefiningOp();
-  }
-  auto load = dyn_cast_if_present<LoadWeightsOp>(made);
-  if (!load)
-    report(task) << "expects weights that are loaded for it";
-  return load;
-}
-
-/// Where weights of a stage are loaded, every task that reads some takes those,
-/// and its update comes behind all loads.
-void TaskVerifier::verifyLoaded() {
-  const ProgramFields program = programOf(where->getParentOfType<ModuleOp>());
-  llvm::DenseMap<int32_t, Operation *> updated;
-  for (Operation *op : ops) {
-    auto load = dyn_cast<LoadWeightsOp>(op);
-    auto task = dyn_cast<TaskOp>(op);
-    if (task && task.getKind() == TaskKind::update)
-      updated[stages.numberOf(task.getStage())] = op;
-    if (!load)
-      continue;
-    const int32_t stage = stages.numberOf(load.getStage());
-    loaded.insert(stage);
-    if (program.zero < 3 || !stages.hasUpdate(stage))
-      report(load) << "expects a stage whose weights replicas have parts of: "
-                      "'zero' is "
-                   << program.zero;
-    else if (updated.contains(stage))
-      report(load) << "is behind the update of its stage";
-  }
-  for (auto &[key, task] : tasks) {
-    const int32_t stage = stages.numberOf(task.getStageAttr());
-    const bool isWanted = loaded.contains(stage) && task.getMicroBatch() &&
-                          stages.readsUpdated(stage, task.getKind());
-    if (isWanted)
-      loadBehind(task, stage);
-    else if (task.getGathered())
-      report(task) << "takes weights that it does not read, or that are there "
-                      "without";
-  }
-}
-
-/// The weights of an update, and their bf16 copies, where somebody reads them.
-void TaskVerifier::verifyGathered(TaskOp update, bool isShared,
-                                  llvm::SmallPtrSetImpl<Operation *> &wanted) {
-  Value made = update.getResult(0);
-  const bool isSplit = stateOfReplicas(made.getType()) == ReplicaState::split;
-  if (isSplit != isShared) {
-    report(update) << "expects to make "
-                   << (isShared ? "a part of the weights: 'zero' is 1"
-                                : "all weights: 'zero' is 0");
-    return;
-  }
-  if (!isShared)
-    return;
-  const int32_t stage = stages.numberOf(update.getStageAttr());
-  if (loaded.contains(stage))
-    return; // The next step puts them together.
-  for (bool isRounded : {false, true}) {
-    if (!(isRounded ? stages.readsRounded(stage) : stages.readsMasters(stage)))
-      continue;
-    auto gathers = llvm::make_filter_range(made.getUsers(), [&](Operation *op) {
-      CollectiveOp together = overReplicas(op);
-      return together && together.getRounded() == isRounded;
-    });
-    if (!llvm::hasSingleElement(gathers)) {
-      report(update) << "expects its weights"
-                     << (isRounded ? ", rounded to bf16, " : " ")
-                     << "to be put together once, but they are "
-                     << llvm::range_size(gathers) << " times";
-      return;
-    }
-    auto gather = cast<CollectiveOp>(*gathers.begin());
-    wanted.insert(gather);
-    made = gather.getResult();
-  }
-}
-
 /// If gradients are clipped, each rank takes part once, with all gradients that
 /// its updates use, as they use them; if not, nobody does.
 void TaskVerifier::verifyClipping() {
@@ -523,33 +365,6 @@ void TaskVerifier::verifyClipping() {
   if (present != all)
     report(where) << "clips the gradients of " << present.size() << " of "
                   << all.size() << " ranks";
-}
-
-/// Replicas make one of the statistics of each stage that has some, once, when
-/// all forwards of the stage have written theirs.
-void TaskVerifier::verifyStatistics(int64_t replicas) {
-  llvm::SmallSet<int32_t, 8> merged;
-  for (auto [i, op] : llvm::enumerate(ops)) {
-    auto merge = dyn_cast<MergeStatisticsOp>(op);
-    if (!merge)
-      continue;
-    int32_t stage = stages.numberOf(merge.getStageAttr());
-    if (stage < 0 || decaysOf(stages[stage]).empty())
-      report(op) << "is about a stage without running statistics";
-    else if (!merged.insert(stage).second)
-      report(op) << "is the second one of stage '@" << merge.getStage() << "'";
-    for (Operation *late : ops.drop_front(i + 1))
-      if (auto task = dyn_cast<TaskOp>(late);
-          task && task.getKind() == TaskKind::forward &&
-          task.getStageAttr() == merge.getStageAttr())
-        report(op) << "stands before a forward of its stage";
-  }
-  for (int32_t stage = 0; stage < stages.size(); ++stage)
-    if (replicas > 1 && !merged.contains(stage) &&
-        !decaysOf(stages[stage]).empty())
-      report(where) << "never makes one of the running statistics that "
-                    << replicas << " replicas have of stage '@"
-                    << stages[stage].getSymName() << "'";
 }
 
 /// The partner of a task is the next one of its rank, and neither of another
