@@ -1,9 +1,10 @@
 //===- FewRows.h - Products of few rows by a transposed matrix --*- C++ -*-===//
 //
-// A step of a recurrent layer multiplies the few rows of its state by a matrix
-// that is stored the other way round. oneDNN copies such a matrix first, at
-// each call; dot products read it as it lies. One thread, AVX-512, GFLOP/s of
-// oneDNN / of dot products:
+// A few rows, such as the state of a recurrent layer, are multiplied by a
+// matrix that is stored the other way round, not so often that it would be
+// transposed for all (nn-share-transposes). oneDNN copies such a matrix first,
+// at each call; dot products read it as it lies. One thread, AVX-512, GFLOP/s
+// of oneDNN / of dot products:
 //   m x n x k          4           8           16          32
 //   m x 1024 x 256     77 / 92     81 / 95     73 / 96     89 / 93
 //   m x 256 x 1024     51 / 95     51 / 87     35 / 91     54 / 93

@@ -406,8 +406,8 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   const int64_t together = program.updates;
   std::vector<float> learningRates;
   for (int64_t update = 0; update < together; ++update)
-    learningRates.push_back(options.learningRateAt(number * together + update -
-                                                   skipped.count()));
+    learningRates.push_back(
+        options.learningRateAt(number * together + update - skipped.count()));
   const bool traced =
       !options.trace.empty() &&
       (number + 1) * together + options.traceSteps > options.steps;
