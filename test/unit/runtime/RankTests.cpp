@@ -4,6 +4,7 @@
 #include "runtime/train/WeightFiles.h"
 #include "test/unit/runtime/OneRank.h"
 
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <thread>
@@ -377,7 +378,42 @@ TEST(Rank, RefusesGradientsThatAreNoNumbers) {
   for (const std::string &error : errors)
     EXPECT_EQ(error, "the gradient of 'c' has values that are no finite "
                      "numbers, at step 7: try a smaller --lr, or look for such "
-                     "values in the data; no weights were saved");
+                     "values in the data; no weights were saved; --on-nan skip "
+                     "passes over such steps");
+}
+
+// All ranks alike, whoever has the gradient; the next step does not know of it,
+// but averages are told of one update less.
+TEST(Rank, SkipsGradientsThatAreNoNumbers) {
+  Program program = clippingProgram();
+  const Table<StepScalar> scalars = {{StepScalar::GradientScale},
+                                     {StepScalar::BiasCorrection, 0.5f}};
+  program.optimizer.scalars = scalars;
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    std::atomic<int64_t> alike = 0;
+    run(program, [&](Rank &rank) {
+      rank.setSkipsNan(true);
+      rank.beginStep(6, 0.1f);
+      EXPECT_FLOAT_EQ(rank.hyper()[1], 1 / (1 - std::pow(0.5f, 7)));
+      if (rank.number() == 2)
+        rank.data<float>(rank.program().tensors[1].buffer)[6] = bad;
+      rank.clipGradients();
+      EXPECT_TRUE(std::isnan(rank.hyper()[0]));
+      EXPECT_TRUE(std::isnan(rank.gradientNorm()));
+      alike +=
+          rank.skippedBecause() && rank.skippedBecause() == std::string("c");
+      if (rank.number() == 2)
+        rank.data<float>(rank.program().tensors[1].buffer)[6] = 0;
+      rank.setSkippedUpdates(1);
+      rank.beginStep(7, 0.1f);
+      EXPECT_FLOAT_EQ(rank.hyper()[1], 1 / (1 - std::pow(0.5f, 7)));
+      EXPECT_EQ(rank.skippedBecause(), nullptr);
+      rank.clipGradients();
+      EXPECT_FALSE(std::isnan(rank.hyper()[0]));
+      EXPECT_EQ(rank.skippedBecause(), nullptr);
+    });
+    EXPECT_EQ(alike, 3);
+  }
 }
 
 TEST(Rank, AddsSquaresOfAnyNumberOfValues) {
