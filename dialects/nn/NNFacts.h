@@ -39,7 +39,8 @@ enum class RowWalk {
   Rows,
   /// It reduces over several rows: the result is known after all of them.
   Columns,
-  /// It needs several loop nests: only its last one can be shared.
+  /// It needs several loop nests: only its last one can be shared, but logits
+  /// that are cheap may be computed in each.
   Several,
 };
 

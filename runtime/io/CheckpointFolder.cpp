@@ -82,17 +82,16 @@ static std::string textOf(const CheckpointManifest &manifest) {
     files.push_back({{"name", file.name},
                      {"bytes", file.bytes},
                      {"checksum", checksumText(file.checksum)}});
-  nlohmann::ordered_json json = {{"format", formatName},
-                                 {"model", manifest.model},
-                                 {"optimizer", manifest.optimizer},
-                                 {"step", manifest.step},
-                                 {"samples", manifest.samples},
-                                 {"seed", manifest.seed},
-                                 {"shuffled", manifest.shuffled},
-                                 {"plan", checksumText(manifest.plan)},
-                                 {"files", files}};
-  if (manifest.skipped > 0)
-    json["skipped"] = manifest.skipped;
+  const nlohmann::ordered_json json = {{"format", formatName},
+                                       {"model", manifest.model},
+                                       {"optimizer", manifest.optimizer},
+                                       {"step", manifest.step},
+                                       {"skipped", manifest.skipped},
+                                       {"samples", manifest.samples},
+                                       {"seed", manifest.seed},
+                                       {"shuffled", manifest.shuffled},
+                                       {"plan", checksumText(manifest.plan)},
+                                       {"files", files}};
   return json.dump(1, ' ', false,
                    nlohmann::ordered_json::error_handler_t::replace) +
          "\n";

@@ -39,7 +39,7 @@ struct CheckpointManifest {
   int64_t step = 0;
   /// Samples of the training data that these have taken.
   int64_t samples = 0;
-  /// Of the steps, those that changed nothing; left out where there are none.
+  /// Of the steps, those that changed nothing; a file may leave it out.
   int64_t skipped = 0;
   uint64_t seed = 0;
   bool shuffled = true;

@@ -71,6 +71,20 @@ std::vector<double> valuesOf(const Buffer &buffer) {
   return values;
 }
 
+/// What a kernel takes: `fill` of a buffer's number and a place in it.
+std::vector<Buffer>
+argumentsOf(func::FuncOp kernel,
+            llvm::function_ref<double(size_t, int64_t)> fill) {
+  std::vector<Buffer> buffers;
+  for (Type type : kernel.getArgumentTypes()) {
+    Buffer buffer(cast<RankedTensorType>(type));
+    for (int64_t i = 0; i < buffer.size(); ++i)
+      buffer.set(i, fill(buffers.size(), i));
+    buffers.push_back(std::move(buffer));
+  }
+  return buffers;
+}
+
 /// Runs the kernel of an optimizer and compares it with the formula; nothing
 /// about weights and states but that `fill` makes them.
 void expectLikeFormula(const std::string &optimizer,
@@ -86,13 +100,7 @@ void expectLikeFormula(const std::string &optimizer,
   ASSERT_TRUE(program.compile());
   const size_t states = choice.states().size();
   ASSERT_EQ(kernel.getNumArguments(), 3 + states);
-  std::vector<Buffer> buffers;
-  for (Type type : kernel.getArgumentTypes()) {
-    Buffer buffer(cast<RankedTensorType>(type));
-    for (int64_t i = 0; i < buffer.size(); ++i)
-      buffer.set(i, fill(buffers.size(), i));
-    buffers.push_back(std::move(buffer));
-  }
+  std::vector<Buffer> buffers = argumentsOf(kernel, fill);
   std::vector<double> w = valuesOf(buffers[0]), g = valuesOf(buffers[1]);
   std::vector<double> h = valuesOf(buffers.back());
   std::vector<std::vector<double>> s;
@@ -147,13 +155,7 @@ TEST(OptimizerKernels, SkipWhereTheScaleIsNoNumber) {
             nn::OptimizerAttr::get(&program.getContext(), choice), {37},
             /*rounds=*/true, maySkip);
         EXPECT_TRUE(program.compile());
-        std::vector<Buffer> buffers;
-        for (Type type : kernel.getArgumentTypes()) {
-          Buffer buffer(cast<RankedTensorType>(type));
-          for (int64_t i = 0; i < buffer.size(); ++i)
-            buffer.set(i, wave(buffers.size(), i));
-          buffers.push_back(std::move(buffer));
-        }
+        std::vector<Buffer> buffers = argumentsOf(kernel, wave);
         const size_t hyper = buffers.size() - 1;
         for (Type type : kernel.getResultTypes().drop_front(hyper))
           buffers.emplace_back(cast<RankedTensorType>(type));
