@@ -1,9 +1,10 @@
-//===- Attention.cpp - Attention in row blocks ----------------------------===//
+//===- Attention.cpp - Attention in strips of rows ------------------------===//
 //
-// One block is 64 query rows by all columns that they may see: small enough
-// for the cache, large enough for the matrix products. Blocks of one head run
-// in order. Heads are shared out to threads, backward with all that read the
-// same keys together, so sums have one fixed order.
+// A strip is a few query rows by the columns that they may see. Backward sums
+// the gradients of keys and values over blocks of 64 rows, whose probabilities
+// fit in the cache. Blocks of one head run in order. Heads are shared out to
+// threads, backward with all that read the same keys together, so sums have
+// one fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,10 +14,10 @@
 #include "runtime/cpu/AttentionRows.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/Rank.h"
+#include "runtime/cpu/StripProduct.h"
 
 #include <cmath>
 #include <cstdlib>
-#include <dnnl.h>
 
 using namespace pipewright::runtime;
 
@@ -24,7 +25,8 @@ namespace {
 
 constexpr int64_t blockRows = attentionBlockRows;
 
-/// Room for each thread: blocks of scores and of their gradients, and two rows.
+/// Room for each thread: blocks of scores and of their gradients, keys and
+/// values transposed, and two rows.
 class AttentionScratch : public LibraryState {
 public:
   ~AttentionScratch() override { std::free(memory); }
@@ -59,6 +61,13 @@ struct Head {
   AttentionRows rows;
   const float *q, *k, *v;
   float *scores, *gradients;
+  /// k and v as [depth, columns].
+  float *keys, *values;
+
+  /// Columns that the rows before `end` see.
+  int64_t visible(int64_t end) const {
+    return shape.causal ? std::min(columns, end) : columns;
+  }
 };
 
 } // namespace
@@ -71,46 +80,67 @@ static int64_t leadingOf(const AttentionShape &shape) {
 
 /// What backward needs; forward needs less. Whole vectors.
 static int64_t floatsPerThread(const AttentionShape &s) {
-  return (2 * blockRows + 2) * leadingOf(s);
+  return (2 * blockRows + 2 * s.depth + 2) * leadingOf(s);
 }
 
-static void product(char ta, char tb, int64_t m, int64_t n, int64_t k,
-                    float alpha, const float *a, int64_t lda, const float *b,
-                    int64_t ldb, float beta, float *c, int64_t ldc) {
-  if (dnnl_sgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc) !=
-      dnnl_success)
-    fail("dnnl_sgemm failed in attention");
+/// Calls body(first, count) for each strip of `count` rows or columns.
+template <class Body>
+static void forStrips(int64_t begin, int64_t end, const Body &body) {
+  for (int64_t first = begin; first < end; first += stripRows)
+    body(first, std::min(stripRows, end - first));
 }
 
-/// Scaled scores of the rows [first, first + rows).
-static void computeScores(const Head &head, int64_t first, int64_t rows,
-                          int64_t visible) {
-  const AttentionShape &s = head.shape;
-  product('N', 'T', rows, visible, s.depth, s.scale, head.q + first * s.depth,
-          s.depth, head.k, s.depth, 0, head.scores, head.leading);
+/// y = alpha * a * b, of some of the head's rows and a transposed matrix.
+static void multiplyTransposed(const Head &head, int64_t rows, float alpha,
+                               const float *a, const float *b, int64_t visible,
+                               float *y) {
+  const int64_t depth = head.shape.depth;
+  multiplyStrip({rows, wholeVectors(visible), depth, alpha}, {a, depth, 1},
+                {b, head.leading}, y, head.leading);
 }
 
 static void forwardHead(const Head &head, float *o, RowStats *stats) {
-  const AttentionShape &s = head.shape;
-  for (int64_t first = 0; first < s.rows; first += blockRows) {
-    const int64_t rows = std::min(blockRows, s.rows - first);
-    const int64_t visible =
-        s.causal ? std::min(head.columns, first + rows) : head.columns;
-    computeScores(head, first, rows, visible);
-    float inverse[blockRows];
+  const int64_t depth = head.shape.depth;
+  transposeRows(head.k, head.columns, depth, head.keys, head.leading);
+  forStrips(0, head.shape.rows, [&](int64_t first, int64_t rows) {
+    const int64_t visible = head.visible(first + rows);
+    multiplyTransposed(head, rows, head.shape.scale, head.q + first * depth,
+                       head.keys, visible, head.scores);
     for (int64_t r = 0; r < rows; ++r) {
       float *row = head.scores + r * head.leading;
       head.rows.mask(row, first + r, visible);
       stats[first + r] = head.rows.exponentiate(row, first + r, visible);
-      inverse[r] = stats[first + r].inverse;
     }
-    float *out = o + first * s.depth;
-    product('N', 'N', rows, s.depth, visible, 1, head.scores, head.leading,
-            head.v, s.depth, 0, out, s.depth);
+    float *out = o + first * depth;
+    multiplyStrip({rows, depth, visible}, {head.scores, head.leading, 1},
+                  {head.v, depth}, out, depth);
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t d = 0; d < s.depth; ++d)
-        out[r * s.depth + d] *= inverse[r];
-  }
+      for (int64_t d = 0; d < depth; ++d)
+        out[r * depth + d] *= stats[first + r].inverse;
+  });
+}
+
+/// Probabilities and gradients of the scores of a block of rows.
+static void differentiateBlock(const Head &head, int64_t block, int64_t end,
+                               const float *dO, const RowStats *stats) {
+  const int64_t depth = head.shape.depth;
+  forStrips(block, end, [&](int64_t first, int64_t rows) {
+    const int64_t visible = head.visible(first + rows);
+    float *scores = head.scores + (first - block) * head.leading;
+    float *gradients = head.gradients + (first - block) * head.leading;
+    multiplyTransposed(head, rows, head.shape.scale, head.q + first * depth,
+                       head.keys, visible, scores);
+    multiplyTransposed(head, rows, 1, dO + first * depth, head.values, visible,
+                       gradients);
+    for (int64_t r = 0; r < rows; ++r) {
+      float *row = scores + r * head.leading;
+      float *gradient = gradients + r * head.leading;
+      std::fill(gradient + visible, gradient + wholeVectors(visible), 0.0f);
+      head.rows.mask(row, first + r, visible);
+      head.rows.differentiate(row, gradient, first + r, visible,
+                              stats[first + r]);
+    }
+  });
 }
 
 /// Adds to dk and dv.
@@ -118,30 +148,28 @@ static void backwardHead(const Head &head, const float *dO,
                          const RowStats *stats, float *dq, float *dk,
                          float *dv) {
   const AttentionShape &s = head.shape;
-  for (int64_t first = 0; first < s.rows; first += blockRows) {
-    const int64_t rows = std::min(blockRows, s.rows - first);
-    const int64_t visible =
-        s.causal ? std::min(head.columns, first + rows) : head.columns;
-    const int64_t padded = wholeVectors(visible);
-    const float *dOut = dO + first * s.depth;
-    computeScores(head, first, rows, visible);
-    product('N', 'T', rows, visible, s.depth, 1, dOut, s.depth, head.v, s.depth,
-            0, head.gradients, head.leading);
-    for (int64_t r = 0; r < rows; ++r) {
-      float *gradient = head.gradients + r * head.leading;
-      for (int64_t c = visible; c < padded; ++c)
-        gradient[c] = 0;
-      const int64_t row = first + r;
-      float *scores = head.scores + r * head.leading;
-      head.rows.mask(scores, row, visible);
-      head.rows.differentiate(scores, gradient, row, visible, stats[row]);
-    }
-    product('T', 'N', visible, s.depth, rows, 1, head.scores, head.leading,
-            dOut, s.depth, 1, dv, s.depth);
-    product('N', 'N', rows, s.depth, visible, 1, head.gradients, head.leading,
-            head.k, s.depth, 0, dq + first * s.depth, s.depth);
-    product('T', 'N', visible, s.depth, rows, 1, head.gradients, head.leading,
-            head.q + first * s.depth, s.depth, 1, dk, s.depth);
+  const int64_t depth = s.depth, leading = head.leading;
+  transposeRows(head.k, head.columns, depth, head.keys, leading);
+  transposeRows(head.v, head.columns, depth, head.values, leading);
+  for (int64_t block = 0; block < s.rows; block += blockRows) {
+    const int64_t end = std::min(block + blockRows, s.rows);
+    differentiateBlock(head, block, end, dO, stats);
+    forStrips(block, end, [&](int64_t first, int64_t rows) {
+      multiplyStrip({rows, depth, head.visible(first + rows)},
+                    {head.gradients + (first - block) * leading, leading, 1},
+                    {head.k, depth}, dq + first * depth, depth);
+    });
+    forStrips(0, head.visible(end), [&](int64_t column, int64_t columns) {
+      // The first row that sees any of these columns.
+      const int64_t first = s.causal ? std::max(block, column) : block;
+      const StripProduct product = {columns, depth, end - first, 1, true};
+      const int64_t at = (first - block) * leading + column;
+      multiplyStrip(product, {head.scores + at, 1, leading},
+                    {dO + first * depth, depth}, dv + column * depth, depth);
+      multiplyStrip(product, {head.gradients + at, 1, leading},
+                    {head.q + first * depth, depth}, dk + column * depth,
+                    depth);
+    });
   }
 }
 
@@ -189,7 +217,9 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
                        kData + keysAt,
                        vData + keysAt,
                        blocks,
-                       blocks + blockRows * leading};
+                       blocks + blockRows * leading,
+                       blocks + (2 * blockRows + 2) * leading,
+                       blocks + (2 * blockRows + 2 + s.depth) * leading};
     body(head, n, rowsAt, keysAt);
   });
   rank.poll();

@@ -21,19 +21,9 @@ bool pipewright::runtime::hasFewRows([[maybe_unused]] const MatmulShape &s) {
 #endif
 }
 
-typedef float Half __attribute__((vector_size(32)));
 typedef float Quarter __attribute__((vector_size(16)));
 
-/// The same tree as sumLanes, in registers.
-static float sumOf(Floats v) {
-  const Half half = __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7) +
-                    __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15);
-  const Quarter quarter = __builtin_shufflevector(half, half, 0, 1, 2, 3) +
-                          __builtin_shufflevector(half, half, 4, 5, 6, 7);
-  return (quarter[0] + quarter[2]) + (quarter[1] + quarter[3]);
-}
-
-/// The same of two vectors: the halves of each are added.
+/// The halves of each are added, as sumLanes does.
 static Floats halvesOf(Floats a, Floats b) {
   return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19,
                                  20, 21, 22, 23) +
@@ -60,7 +50,7 @@ static Floats pairsOf(Floats a, Floats b) {
                                  27, 14, 15, 30, 31);
 }
 
-/// What sumOf makes of each of 16 vectors, row by row.
+/// What sumLanes makes of each of 16 vectors, row by row.
 static Floats sumsOf(const Floats (&v)[blockRows][blockColumns]) {
   const Floats ab = pairsOf(quartersOf(v, 0), quartersOf(v, 1));
   const Floats cd = pairsOf(quartersOf(v, 2), quartersOf(v, 3));
@@ -93,7 +83,7 @@ static void multiplyBlock(const MatmulShape &s, const float *a, const float *b,
                   sizeof(Quarter));
   } else {
     for (int64_t c = 0; c < blockColumns; ++c)
-      y[c] = s.alpha * sumOf(sums[0][c]);
+      y[c] = s.alpha * sumLanes(sums[0][c]);
   }
 }
 

@@ -61,18 +61,26 @@ inline Floats hyperbolicTangent(Floats x) {
   return size < 0.625f ? small : x < 0.0f ? -large : large;
 }
 
-inline float sumLanes(Floats v) {
-  for (int64_t width = vectorLanes / 2; width; width /= 2)
-    for (int64_t i = 0; i < width; ++i)
-      v[i] += v[i + width];
+/// Joins halves, quarters and so on by join(a, b), down to one number.
+template <class Join>
+inline float foldLanes(Floats v, const Join &join) {
+  v = join(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1,
+                                      2, 3, 4, 5, 6, 7));
+  v = join(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14,
+                                      15, 8, 9, 10, 11));
+  v = join(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8,
+                                      9, 14, 15, 12, 13));
+  v = join(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11,
+                                      10, 13, 12, 15, 14));
   return v[0];
 }
 
+inline float sumLanes(Floats v) {
+  return foldLanes(v, [](Floats a, Floats b) { return a + b; });
+}
+
 inline float maxLanes(Floats v) {
-  float best = v[0];
-  for (int64_t i = 1; i < vectorLanes; ++i)
-    best = v[i] > best ? v[i] : best;
-  return best;
+  return foldLanes(v, [](Floats a, Floats b) { return a > b ? a : b; });
 }
 
 } // namespace pipewright::runtime
