@@ -71,8 +71,9 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
     its `replicas`) and with the gradients of the results that later
     stages send back. Gradients of a value with several uses are added in that
     same order. What the backward needs of the forward becomes a saved input,
-    a saved output or a stash value; weights, constants, views, and masks and
-    permutations of what is saved anyway are repeated instead. Where a value is
+    a saved output or a stash value; weights, constants, views, and of what is
+    saved anyway masks, permutations and cheap element ops that kernels read
+    are repeated instead. Where a value is
     split, its gradient is the parts' gradients side by side; where one matrix
     is multiplied by few rows at a time, its gradient is one product of all.
 

@@ -93,8 +93,7 @@ static constexpr std::array<MultiplyTile, sizeof...(I)>
 tilesOf(std::integer_sequence<int64_t, I...>) {
   return {multiplyTile<I / tileVectors + 1, I % tileVectors + 1, Ragged>...};
 }
-using TileNumbers =
-    std::make_integer_sequence<int64_t, 8 * tileVectors>;
+using TileNumbers = std::make_integer_sequence<int64_t, 8 * tileVectors>;
 static constexpr auto wholeTiles = tilesOf<false>(TileNumbers());
 static constexpr auto raggedTiles = tilesOf<true>(TileNumbers());
 
@@ -110,8 +109,14 @@ void pipewright::runtime::multiplyStrip(const StripProduct &p, StripRows a,
     const int64_t lanes = columns - (vectors - 1) * vectorLanes;
     const auto &tiles = lanes == vectorLanes ? wholeTiles : raggedTiles;
     tiles[(p.rows - 1) * tileVectors + vectors - 1](
-        {a, {b.data + column, b.stride}, y + column, stride, p.sums, lanes,
-         p.alpha, p.adds});
+        {a,
+         {b.data + column, b.stride},
+         y + column,
+         stride,
+         p.sums,
+         lanes,
+         p.alpha,
+         p.adds});
     column += columns;
   }
 }

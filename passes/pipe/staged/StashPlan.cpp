@@ -19,6 +19,24 @@ static bool isTrivial(Operation *op) {
          isa<nn::TransposeOp, nn::SliceOp, nn::CastOp>(op);
 }
 
+/// Whether all ops of a backward that want a value compute with its elements,
+/// so that their kernels can compute it.
+static bool isReadByElement(Value value, const DenseSet<Operation *> &copies) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (copies.contains(user))
+      return true;
+    if (isView(user))
+      return isReadByElement(user->getResult(0), copies);
+    return isElementOp(user) || isa<nn::ReduceSumOp>(user);
+  });
+}
+
+/// Whether an element takes less time to compute than to write and read.
+static bool isCheap(Operation *op) {
+  auto kernel = dyn_cast<nn::KernelOpInterface>(op);
+  return kernel && kernel.getRowSpace().walk == nn::RowWalk::Cheap;
+}
+
 StashPlan::StashPlan(Block &block, ArrayRef<Operation *> copies,
                      DenseSet<Value> modelInputs)
     : copySet(copies.begin(), copies.end()),
@@ -67,7 +85,8 @@ void StashPlan::need(Value value) {
   } else if (isView(op)) {
     repeated.insert(op);
     need(op->getOperand(0));
-  } else if (isTrivial(op)) {
+  } else if (isTrivial(op) ||
+             (isCheap(op) && isReadByElement(value, copySet))) {
     candidates.insert(value);
   } else {
     savedValues.insert(value);
@@ -105,7 +124,7 @@ bool StashPlan::isAvailable(Value value) {
   if (savedValues.contains(value) || isFree(value))
     return true;
   Operation *op = value.getDefiningOp();
-  return op && (isView(op) || isTrivial(op)) &&
+  return op && (isView(op) || isTrivial(op) || candidates.contains(value)) &&
          llvm::all_of(op->getOperands(),
                       [&](Value operand) { return isAvailable(operand); });
 }

@@ -83,9 +83,10 @@ nn.weight @w role = parameter : tensor<8xf32>
 // CHECK:       pipe.backward
 // CHECK:         %[[W:.*]] = nn.parameter @w
 // CHECK-NEXT:    %[[LAST:.*]] = nn.mul %[[DY:.*]], %[[W]]
-// CHECK-NEXT:    %[[DB:.*]] = nn.mul %[[DY]], %stash0
+// CHECK-NEXT:    %[[PRODUCT:.*]] = nn.mul %[[W]], %in0
+// CHECK-NEXT:    %[[DB:.*]] = nn.mul %[[DY]], %[[PRODUCT]]
 // CHECK-NEXT:    nn.accumulate_gradient @w, %[[DB]]
-// CHECK-NEXT:    %[[FIRST:.*]] = nn.mul %[[DY]], %stash1
+// CHECK-NEXT:    %[[FIRST:.*]] = nn.mul %[[DY]], %stash0
 // CHECK-NEXT:    %[[SUM:.*]] = nn.add %[[LAST]], %[[FIRST]]
 // CHECK-NEXT:    %[[DA:.*]] = nn.mul %[[SUM]], %in0
 // CHECK-NEXT:    nn.accumulate_gradient @w, %[[DA]]
@@ -129,6 +130,42 @@ pipe.stage @cheap {
     %5 = nn.mul %3, %4 : (tensor<8x8xf32>, tensor<8x1xf32>) -> tensor<8x8xf32>
     %6 = nn.reduce_mean %5 axes = [0, 1] : tensor<8x8xf32> -> tensor<f32>
     pipe.report "loss" %6 : tensor<f32>
+    pipe.return
+  }
+}
+}
+
+// -----
+
+// A product of what is kept is computed again by the kernel that multiplies by
+// it; one that a matrix product reads is kept, as it would be stored again.
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
+nn.weight @gate role = parameter : tensor<8x8xf32>
+nn.weight @down role = parameter : tensor<8x8xf32>
+// CHECK-LABEL: pipe.stage @silu {
+// CHECK:         %[[GATE:.*]] = nn.matmul
+// CHECK:         %[[SIGMOID:.*]] = nn.sigmoid %[[GATE]]
+// CHECK:         %[[SILU:.*]] = nn.mul %[[GATE]], %[[SIGMOID]]
+// CHECK:         %[[PRODUCT:.*]] = nn.mul %[[SILU]], %{{.*}}
+// CHECK:         pipe.return stash %[[GATE]], %[[SIGMOID]], %[[UP:[^,]*]], %[[PRODUCT]] :
+// CHECK:       pipe.backward
+// CHECK-NEXT:  ^bb0(%in0: tensor<4x8xf32>, %[[G:[^:]*]]: tensor<4x8xf32>, %[[S:[^:]*]]: tensor<4x8xf32>, %[[U:[^:]*]]: tensor<4x8xf32>, %[[P:[^:]*]]: tensor<4x8xf32>)
+// CHECK:         nn.matmul %[[P]], %{{.*}} transpose_a
+// CHECK:         %[[AGAIN:.*]] = nn.mul %[[G]], %[[S]]
+// CHECK:         nn.mul %{{.*}}, %[[AGAIN]]
+pipe.stage @silu {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4x8xf32>):
+    %gate = nn.parameter @gate : tensor<8x8xf32>
+    %0 = nn.matmul %x, %gate : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %1 = nn.sigmoid %0 : tensor<4x8xf32>
+    %2 = nn.mul %0, %1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %up = nn.tanh %0 : tensor<4x8xf32>
+    %3 = nn.mul %2, %up : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %down = nn.parameter @down : tensor<8x8xf32>
+    %4 = nn.matmul %3, %down : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %5 = nn.reduce_mean %4 axes = [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    pipe.report "loss" %5 : tensor<f32>
     pipe.return
   }
 }
