@@ -8,6 +8,7 @@
 
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
+#include "frontends/onnx/ops/GateOrder.h"
 #include "support/Text.h"
 
 using namespace mlir;
@@ -38,6 +39,8 @@ struct Layer {
 struct Direction {
   Value weights, recurrent, inputBias, stateBias, peepholes;
   Value hidden, cell;
+  /// Where weights and biases have the gates, in ONNX's order.
+  SmallVector<int64_t> places;
   bool isReversed;
   ArrayRef<Activation> functions;
   /// Of each step, in the order of time; and the states at the end.
@@ -250,6 +253,27 @@ static Value columns(NodeContext &n, Value x, int64_t start, int64_t count) {
   return n.b.sliceAxis(x, shapeOf(x).size() - 1, start, count);
 }
 
+/// Takes weights and biases with their gates as they are stored, if all have
+/// one order.
+static void takeStoredGates(NodeContext &n, const Layer &layer,
+                            Direction &direction) {
+  direction.places = llvm::to_vector(llvm::seq(layer.gates));
+  // Its steps read two gates of three by one slice.
+  if (layer.cell == Cell::Gru && !layer.linearBeforeReset)
+    return;
+  SmallVector<std::pair<Value *, StoredGates>> all;
+  for (Value *each : {&direction.weights, &direction.recurrent,
+                      &direction.inputBias, &direction.stateBias})
+    if (*each)
+      all.push_back({each, findStoredGates(*each, layer.gates)});
+  for (auto &[each, stored] : all)
+    if (stored.places != all.front().second.places)
+      return;
+  for (auto &[each, stored] : all)
+    *each = n.b.reshape(stored.tensor, shapeOf(*each));
+  direction.places = all.front().second.places;
+}
+
 static Direction readDirection(NodeContext &n, const Layer &layer, int64_t d) {
   Direction result;
   int64_t width = layer.gates * layer.hidden;
@@ -271,6 +295,7 @@ static Direction readDirection(NodeContext &n, const Layer &layer, int64_t d) {
     result.hidden = n.b.splat(0, state);
   if (!result.cell && layer.cell == Cell::Lstm)
     result.cell = n.b.splat(0, state);
+  takeStoredGates(n, layer, result);
   return result;
 }
 
@@ -307,7 +332,7 @@ private:
     return n.b.create<nn::MatmulOp>({state, weights}, n.b.unit("transpose_b"));
   }
   Value gate(Value all, int64_t i) {
-    return columns(n, all, i * layer.hidden, layer.hidden);
+    return columns(n, all, direction.places[i] * layer.hidden, layer.hidden);
   }
   Value rows(Value weights, int64_t first, int64_t count) {
     return n.b.sliceAxis(weights, 0, first * layer.hidden,
@@ -322,8 +347,11 @@ private:
   }
   /// What a gate sees of the cell: peephole `i` times it.
   Value withPeephole(Value x, int64_t i, Value cell) {
-    return direction.peepholes ? add(x, mul(gate(direction.peepholes, i), cell))
-                               : x;
+    if (!direction.peepholes)
+      return x;
+    Value peephole =
+        columns(n, direction.peepholes, i * layer.hidden, layer.hidden);
+    return add(x, mul(peephole, cell));
   }
 
   /// Gates in ONNX's order: input, output, forget, cell.

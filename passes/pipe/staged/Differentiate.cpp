@@ -316,6 +316,7 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
       return failure();
     for (StageOp stage : getOperation().getOps<StageOp>())
       if (BackwardOp backward = stage.getBackward()) {
+        joinAddedProducts(*backward.getBody());
         IRRewriter rewriter(&getContext());
         DominanceInfo dominance(backward);
         eliminateCommonSubExpressions(rewriter, dominance, backward);

@@ -3,6 +3,7 @@
 #include "passes/pipe/staged/JoinedGradients.h"
 
 #include "dialects/nn/NNOps.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -113,17 +114,16 @@ struct ConcatenateAdded : OpRewritePattern<nn::AccumulateGradientOp> {
 //===----------------------------------------------------------------------===//
 
 /// `[rows, columns]` of each as `[values * rows, columns]`.
-Value stackRows(ArrayRef<Value> values, Location location,
-                PatternRewriter &rewriter) {
+Value stackRows(ArrayRef<Value> values, Location location, OpBuilder &builder) {
   auto type = cast<RankedTensorType>(values.front().getType());
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
   int64_t count = values.size();
   SmallVector<Value> steps;
   for (Value value : values)
     steps.push_back(nn::ReshapeOp::create(
-        rewriter, location, type.clone({1, rows, columns}), value));
-  Value all = nn::ConcatOp::create(rewriter, location, steps, 0);
-  return nn::ReshapeOp::create(rewriter, location,
+        builder, location, type.clone({1, rows, columns}), value));
+  Value all = nn::ConcatOp::create(builder, location, steps, 0);
+  return nn::ReshapeOp::create(builder, location,
                                type.clone({count * rows, columns}), all);
 }
 
@@ -131,13 +131,37 @@ Value stackRows(ArrayRef<Value> values, Location location,
 /// put the rows of all beside each other.
 bool areFlat(nn::MatmulOp product) {
   auto a = product.getA().getType(), b = product.getB().getType();
-  if (a.getRank() != 2 || !product.getTransposeA() || product.getTransposeB())
+  if (a.getRank() != 2 || !product.getTransposeA() || product.getTransposeB() ||
+      !product.getResult().hasOneUse())
     return false;
   int64_t k = a.getDimSize(0), m = a.getDimSize(1), n = b.getDimSize(1);
   return k * (m + n) <= m * n;
 }
 
-/// a0^T b0 + a1^T b1 + ... is [a0 a1 ...]^T [b0 b1 ...].
+bool areAlike(nn::MatmulOp one, nn::MatmulOp other) {
+  return one.getA().getType() == other.getA().getType() &&
+         one.getB().getType() == other.getB().getType();
+}
+
+/// The sum of some products: a0^T b0 + a1^T b1 + ... is
+/// [a0 a1 ...]^T [b0 b1 ...]. Gradients come from the last step to the first.
+Value join(ArrayRef<nn::MatmulOp> products, Location location,
+           OpBuilder &builder) {
+  SmallVector<Value> a, b;
+  for (nn::MatmulOp product : llvm::reverse(products)) {
+    a.push_back(product.getA());
+    b.push_back(product.getB());
+  }
+  Value joinedA = stackRows(a, location, builder);
+  Value joinedB = stackRows(b, location, builder);
+  nn::MatmulOp first = products.front();
+  auto joined = cast<nn::MatmulOp>(builder.clone(*first));
+  joined->setLoc(location);
+  joined.getAMutable().assign(joinedA);
+  joined.getBMutable().assign(joinedB);
+  return joined;
+}
+
 struct JoinProducts : OpRewritePattern<nn::AddOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(nn::AddOp op,
@@ -150,23 +174,10 @@ struct JoinProducts : OpRewritePattern<nn::AddOp> {
     if (!collectTerms(op.getLhs(), products) ||
         !collectTerms(op.getRhs(), products))
       return failure();
-    SmallVector<Value> a, b;
-    // Gradients are added from the last step to the first.
-    for (nn::MatmulOp product : llvm::reverse(products)) {
-      if (!product.getResult().hasOneUse() || !areFlat(product) ||
-          product.getA().getType() != products.front().getA().getType() ||
-          product.getB().getType() != products.front().getB().getType())
+    for (nn::MatmulOp product : products)
+      if (!areFlat(product) || !areAlike(product, products.front()))
         return rewriter.notifyMatchFailure(op, "the products do not join");
-      a.push_back(product.getA());
-      b.push_back(product.getB());
-    }
-    Value joinedA = stackRows(a, op.getLoc(), rewriter);
-    Value joinedB = stackRows(b, op.getLoc(), rewriter);
-    auto joined = cast<nn::MatmulOp>(rewriter.clone(*products.front()));
-    joined->setLoc(op.getLoc());
-    joined.getAMutable().assign(joinedA);
-    joined.getBMutable().assign(joinedB);
-    rewriter.replaceOp(op, joined);
+    rewriter.replaceOp(op, join(products, op.getLoc(), rewriter));
     return success();
   }
 };
@@ -176,6 +187,31 @@ struct JoinProducts : OpRewritePattern<nn::AddOp> {
 void populateJoinedGradientPatterns(RewritePatternSet &patterns) {
   patterns.add<ConcatenatePads, ConcatenateAdded, JoinProducts>(
       patterns.getContext());
+}
+
+void joinAddedProducts(Block &backward) {
+  llvm::MapVector<Attribute, SmallVector<nn::AccumulateGradientOp>> added;
+  for (auto op : backward.getOps<nn::AccumulateGradientOp>())
+    if (auto product = op.getGradient().getDefiningOp<nn::MatmulOp>();
+        product && areFlat(product))
+      added[op.getWeightAttr()].push_back(op);
+  for (auto &[weight, ops] : added) {
+    SmallVector<nn::MatmulOp> products =
+        llvm::map_to_vector(ops, [](nn::AccumulateGradientOp op) {
+          return op.getGradient().getDefiningOp<nn::MatmulOp>();
+        });
+    if (ops.size() < 2 || !llvm::all_of(products, [&](nn::MatmulOp product) {
+          return areAlike(product, products.front());
+        }))
+      continue;
+    OpBuilder builder(ops.back());
+    Value sum = join(products, products.back().getLoc(), builder);
+    ops.back().getGradientMutable().assign(sum);
+    for (nn::AccumulateGradientOp op : ArrayRef(ops).drop_back())
+      op.erase();
+    for (nn::MatmulOp product : products)
+      product.erase();
+  }
 }
 
 } // namespace pipewright::pipe

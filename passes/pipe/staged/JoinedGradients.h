@@ -20,6 +20,9 @@ namespace pipewright::pipe {
 /// flat for their size into one `nn.matmul`.
 void populateJoinedGradientPatterns(mlir::RewritePatternSet &patterns);
 
+/// Joins such products where each is added to a weight's gradient by itself.
+void joinAddedProducts(mlir::Block &backward);
+
 } // namespace pipewright::pipe
 
 #endif // PIPEWRIGHT_PASSES_PIPE_STAGED_JOINEDGRADIENTS_H

@@ -294,6 +294,37 @@ pipe.stage @recurrent {
 
 // -----
 
+// So do those that are added to the weight one by one; others stay.
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
+nn.weight @w role = parameter : tensor<16x16xf32>
+nn.weight @v role = parameter : tensor<8x8xf32>
+// CHECK-LABEL: pipe.stage @recurrent_weight {
+// CHECK:       pipe.backward
+// CHECK-COUNT-2: nn.accumulate_gradient @v
+// CHECK:         %[[DW:.*]] = nn.matmul %{{.*}}, %{{.*}} transpose_a : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<16x16xf32>
+// CHECK-NEXT:    nn.accumulate_gradient @w, %[[DW]]
+// CHECK-NOT:     nn.accumulate_gradient
+pipe.stage @recurrent_weight {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<2x16xf32>):
+    %w = nn.parameter @w : tensor<16x16xf32>
+    %0 = nn.matmul %x, %w transpose_b : (tensor<2x16xf32>, tensor<16x16xf32>) -> tensor<2x16xf32>
+    %1 = nn.tanh %0 : tensor<2x16xf32>
+    %2 = nn.matmul %1, %w transpose_b : (tensor<2x16xf32>, tensor<16x16xf32>) -> tensor<2x16xf32>
+    %v = nn.parameter @v : tensor<8x8xf32>
+    %3 = nn.reshape %2 : tensor<2x16xf32> -> tensor<4x8xf32>
+    %4 = nn.matmul %3, %v transpose_b : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %5 = nn.concat %4, %4 axis = 0 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+    %6 = nn.matmul %5, %v transpose_b : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %7 = nn.reduce_mean %6 axes = [0, 1] : tensor<8x8xf32> -> tensor<f32>
+    pipe.report "loss" %7 : tensor<f32>
+    pipe.return
+  }
+}
+}
+
+// -----
+
 // Products of many rows are not copied together: 12 * (8 + 8) > 8 * 8.
 module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8x8xf32>
@@ -326,29 +357,29 @@ nn.weight @w role = parameter : tensor<8x8xf32>
 nn.weight @b role = parameter : tensor<8xf32>
 // CHECK-LABEL: pipe.stage @rounded {
 // CHECK:       pipe.backward
-// CHECK:         nn.softmax_cross_entropy_backward {{.*}} -> tensor<4x8xbf16>
-// CHECK:         nn.matmul %{{.*}} transpose_b : {{.*}} -> tensor<4x8xbf16>
+// CHECK:         nn.softmax_cross_entropy_backward {{.*}} -> tensor<8x8xbf16>
+// CHECK:         nn.matmul %{{.*}} transpose_b : {{.*}} -> tensor<8x8xbf16>
 // CHECK:         %[[DW1:.*]] = nn.matmul %{{.*}} transpose_a f32_result : {{.*}} -> tensor<8x8xf32>
 // CHECK-NEXT:    nn.accumulate_gradient @w, %[[DW1]]
-// CHECK:         %[[Y:.*]] = nn.cast %{{.*}} : tensor<4x8xbf16> -> tensor<4x8xf32>
-// CHECK-NEXT:    nn.mul %[[Y]], %[[Y]] : {{.*}} -> tensor<4x8xf32>
-// CHECK-NEXT:    nn.sub %{{.*}} -> tensor<4x8xf32>
-// CHECK:         %[[DX:.*]] = nn.mul %{{.*}} -> tensor<4x8xf32>
-// CHECK-NEXT:    %[[SHORT:.*]] = nn.cast %[[DX]] : tensor<4x8xf32> -> tensor<4x8xbf16>
-// CHECK:         %[[DB:.*]] = nn.reduce_sum %{{.*}} axes = [0] : tensor<4x8xf32> -> tensor<8xf32>
+// CHECK:         %[[Y:.*]] = nn.cast %{{.*}} : tensor<8x8xbf16> -> tensor<8x8xf32>
+// CHECK-NEXT:    nn.mul %[[Y]], %[[Y]] : {{.*}} -> tensor<8x8xf32>
+// CHECK-NEXT:    nn.sub %{{.*}} -> tensor<8x8xf32>
+// CHECK:         %[[DX:.*]] = nn.mul %{{.*}} -> tensor<8x8xf32>
+// CHECK-NEXT:    %[[SHORT:.*]] = nn.cast %[[DX]] : tensor<8x8xf32> -> tensor<8x8xbf16>
+// CHECK:         %[[DB:.*]] = nn.reduce_sum %{{.*}} axes = [0] : tensor<8x8xf32> -> tensor<8xf32>
 // CHECK-NEXT:    nn.accumulate_gradient @b, %[[DB]]
 // CHECK-NEXT:    %[[DW0:.*]] = nn.matmul %{{.*}}, %[[SHORT]] transpose_a f32_result : {{.*}} -> tensor<8x8xf32>
 // CHECK-NEXT:    nn.accumulate_gradient @w, %[[DW0]] : tensor<8x8xf32>
 pipe.stage @rounded {
   pipe.forward sources [#pipe.input<"x">, #pipe.input<"labels">] {
-  ^bb0(%x: tensor<4x8xbf16>, %labels: tensor<4xi64>):
+  ^bb0(%x: tensor<8x8xbf16>, %labels: tensor<8xi64>):
     %w = nn.parameter @w : tensor<8x8xbf16>
     %b = nn.parameter @b : tensor<8xbf16>
-    %0 = nn.matmul %x, %w : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
-    %1 = nn.add %0, %b : (tensor<4x8xbf16>, tensor<8xbf16>) -> tensor<4x8xbf16>
-    %2 = nn.tanh %1 : tensor<4x8xbf16>
-    %3 = nn.matmul %2, %w : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
-    %loss, %largest, %sum = nn.softmax_cross_entropy %3, %labels ignore_index = -100 : (tensor<4x8xbf16>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<4xf32>)
+    %0 = nn.matmul %x, %w : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> tensor<8x8xbf16>
+    %1 = nn.add %0, %b : (tensor<8x8xbf16>, tensor<8xbf16>) -> tensor<8x8xbf16>
+    %2 = nn.tanh %1 : tensor<8x8xbf16>
+    %3 = nn.matmul %2, %w : (tensor<8x8xbf16>, tensor<8x8xbf16>) -> tensor<8x8xbf16>
+    %loss, %largest, %sum = nn.softmax_cross_entropy %3, %labels ignore_index = -100 : (tensor<8x8xbf16>, tensor<8xi64>) -> (tensor<f32>, tensor<8xf32>, tensor<8xf32>)
     pipe.report "loss" %loss : tensor<f32>
     pipe.return
   }
