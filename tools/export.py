@@ -355,6 +355,7 @@ def _write(model, arguments, path, way, input_names, output_names, opset):
         options["opset_version"] = opset
     # Exporting runs the model, which moves running statistics.
     original, model = model, copy.deepcopy(model)
+    _spell_experts_out(model)
     if name == "new":
         # One file where protobuf can hold it.
         size = sum(tensor.nbytes for _, tensor in _tensors(model))
@@ -377,6 +378,13 @@ def _write(model, arguments, path, way, input_names, output_names, opset):
         _restore_buffers(original, path)
         constants = []
     _note_facts(original, path, constants)
+
+
+def _spell_experts_out(model):
+    """No exporter knows the kernels that transformers computes mixtures of experts with."""
+    for module in model.modules():
+        if hasattr(module, "set_experts_implementation"):
+            module.set_experts_implementation("batched_mm")
 
 
 def _fold_constants(graph, model):
@@ -448,8 +456,7 @@ def _restore_buffers(model, path):
         buffer = buffers.get(tensor.name)
         if buffer is not None and not tensor.external_data and list(tensor.dims) == list(buffer.shape):
             value = buffer.detach().cpu().numpy()
-            same_type = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type) == value.dtype
-            if same_type:
+            if onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type) == value.dtype:
                 tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
     onnx.save(file, str(path))
 
@@ -488,10 +495,10 @@ def _names_in(model, path):
 
     owners = {}
     for name, tensor in _tensors(model):
-        owners.setdefault(_storage(tensor), []).append(name)
+        owners.setdefault(id(tensor), []).append(name)  # Tied tensors are one object.
     found = {}
     for name, tensor in _tensors(model):
-        for candidate in owners[_storage(tensor)]:
+        for candidate in owners[id(tensor)]:
             if candidate not in arrays or candidate not in read:
                 continue
             if _equal(value(candidate), tensor):
@@ -516,11 +523,6 @@ def _names_in(model, path):
 def _tensors(model):
     yield from model.named_parameters(remove_duplicate=False)
     yield from model.named_buffers(remove_duplicate=False)
-
-
-def _storage(tensor):
-    """Tied tensors are one object; an empty tensor has no address."""
-    return id(tensor)
 
 
 def _equal(a, b):
@@ -568,8 +570,7 @@ def _report(model, path, title, found, failures):
     state = list(model.state_dict())
     missing = [name for name in state if name not in found]
     names = {"format": FORMAT, "model": path.name, "exporter": title,
-             "tensors": {name: found[name] for name in state if name in found},
-             "missing": missing}
+             "tensors": {name: found[name] for name in state if name in found}, "missing": missing}
     Path(f"{path}.names.json").write_text(json.dumps(names, indent=1) + "\n")
     for failure in failures:
         print(f"note: {failure}")
