@@ -29,6 +29,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <fstream>
+#include <map>
 
 using namespace pipewright;
 using frontend::ElementKind;
@@ -323,8 +324,9 @@ std::vector<double> elementsOf(const runtime::NpyArray &array) {
                               : widen(array.values<uint8_t>());
 }
 
-/// What is wrong with an output; empty if nothing is.
-std::string mistakeIn(const std::string &got, const std::string &expected) {
+/// What is wrong with an output, which has an ONNX type; empty if nothing is.
+std::string mistakeIn(const std::string &got, const std::string &expected,
+                      int32_t type) {
   if (!llvm::sys::fs::exists(got))
     return "the program did not write it";
   auto a = runtime::readNpy(got), b = runtime::readNpy(expected);
@@ -335,7 +337,7 @@ std::string mistakeIn(const std::string &got, const std::string &expected) {
   auto values = elementsOf(a), wanted = elementsOf(b);
   std::string text;
   for (size_t i = 0; i < values.size(); ++i)
-    if (!test::isWithinTolerance(values[i], wanted[i])) {
+    if (!test::isWithinTolerance(values[i], wanted[i], type)) {
       llvm::raw_string_ostream(text) << "element " << i << " is " << values[i]
                                      << ", expected " << wanted[i];
       break;
@@ -344,9 +346,17 @@ std::string mistakeIn(const std::string &got, const std::string &expected) {
 }
 
 int compareOutputs(const std::string &out) {
+  std::ifstream file(out + "/model.onnx", std::ios::binary);
+  onnx::ModelProto model;
+  if (!model.ParseFromIstream(&file))
+    throw std::runtime_error(out + "/model.onnx: is no model");
+  std::map<std::string, int32_t> types;
+  for (const auto &output : model.graph().output())
+    types[output.name() + ".npy"] = output.type().tensor_type().elem_type();
   for (const std::string &path : test::listNodeTests(out + "/expected")) {
     std::string name = path.substr(path.rfind('/') + 1);
-    std::string mistake = mistakeIn(out + "/outputs/" + name, path);
+    std::string mistake =
+        mistakeIn(out + "/outputs/" + name, path, types.at(name));
     if (!mistake.empty())
       printLine(llvm::json::Object{{"output", name}, {"mistake", mistake}});
   }
