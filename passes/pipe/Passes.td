@@ -73,7 +73,9 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
     same order. What the backward needs of the forward becomes a saved input,
     a saved output or a stash value; weights, constants, views, and of what is
     saved anyway masks, permutations and cheap element ops that kernels read
-    are repeated instead. Where a value is
+    are repeated instead; with `repeat=pointwise` all element ops, also in front
+    of matrix products and convolutions, which then are the inputs of their
+    gradients again. Where a value is
     split, its gradient is the parts' gradients side by side; where one matrix
     is multiplied by few rows at a time, its gradient is one product of all.
 
@@ -98,6 +100,12 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"repeat", "repeat", "std::string", "\"cheap\"",
+           "What is computed again instead of being kept: cheap (what takes "
+           "less time than to write and read it), or pointwise (all element "
+           "ops of what is kept)">
+  ];
   let dependentDialects = ["::pipewright::nn::NNDialect",
                            "::pipewright::pipe::PipeDialect"];
 }

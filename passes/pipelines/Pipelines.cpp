@@ -46,9 +46,13 @@ void buildStagedPipeline(OpPassManager &pm,
   partition.stages = options.stages;
   partition.balance = options.balance;
   pipe::PipeRematerializeOptions rematerialize;
-  rematerialize.mode = options.remat;
+  // What is pointwise is chosen where it is decided what to keep.
+  const bool isPointwise = options.remat == "pointwise";
+  rematerialize.mode = isPointwise ? "none" : options.remat.getValue();
+  pipe::PipeDifferentiateOptions differentiate;
+  differentiate.repeat = isPointwise ? "pointwise" : "cheap";
   pm.addPass(pipe::createPipePartitionStages(partition));
-  pm.addPass(pipe::createPipeDifferentiate());
+  pm.addPass(pipe::createPipeDifferentiate(differentiate));
   pm.addPass(pipe::createPipeHoistLossGradient());
   // No canonicalizer here: it would move constants out of the stages.
   pm.addPass(createCSEPass());

@@ -58,7 +58,9 @@ struct StagedPipelineOptions
   Option<std::string> balance{*this, "balance", llvm::cl::init("flops"),
                               llvm::cl::desc("See pipe-partition-stages")};
   Option<std::string> remat{*this, "remat", llvm::cl::init("none"),
-                            llvm::cl::desc("See pipe-rematerialize")};
+                            llvm::cl::desc("none, pointwise (see "
+                                           "pipe-differentiate), or full (see "
+                                           "pipe-rematerialize)")};
   Option<int64_t> copies{*this, "copies", llvm::cl::init(1),
                          llvm::cl::desc("Copies of the model, as the schedule "
                                         "needs it")};

@@ -18,7 +18,7 @@ static constexpr llvm::StringLiteral stepsAdvice =
 static constexpr llvm::StringLiteral trainingAdvice =
     "it is an option of the program: see OUT/train --help";
 static constexpr llvm::StringLiteral rematAdvice =
-    "what the backward recomputes is --remat none or full";
+    "what the backward recomputes is --remat none, pointwise or full";
 static constexpr llvm::StringLiteral tensorAdvice =
     "there is no tensor parallelism yet; --ranks P cuts layers from layers, "
     "--data-parallel D makes replicas";
@@ -179,6 +179,7 @@ static constexpr struct {
     {"precision", "float", "f32"},
     {"precision", "bfloat16", "bf16"},
     {"remat", "all", "full"},
+    {"remat", "selective", "pointwise"},
     {"remat", "off", "none"},
     {"balance", "params", "parameters"},
     {"balance", "flop", "flops"},

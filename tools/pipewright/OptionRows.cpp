@@ -426,10 +426,14 @@ static std::vector<CompileRow> trainingRows() {
            recordText,
            readBalance}),
       decidedAt(Level::Staged,
-                {{"remat", "MODE", "What the backward recomputes: none or full",
+                {{"remat", "MODE",
+                  "What the backward recomputes: none, pointwise (activations "
+                  "and other element ops of what is kept) or full (all but the "
+                  "stage's inputs)",
                   "none"},
                  recordText,
-                 oneOf({"none", "full"}, at(&StagedPipelineOptions::remat))}),
+                 oneOf({"none", "pointwise", "full"},
+                       at(&StagedPipelineOptions::remat))}),
       decidedAt(
           Level::Scheduled,
           {under(Heading::Expert,

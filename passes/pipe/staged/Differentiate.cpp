@@ -66,9 +66,9 @@ DenseSet<Value> findActive(ForwardOp forward, const ActiveResults &active,
 class StageGradient {
 public:
   StageGradient(StageOp stage, const DenseSet<Value> &active,
-                ArrayRef<int64_t> gradientsOf, int64_t meanOver)
+                ArrayRef<int64_t> gradientsOf, int64_t meanOver, Repeat repeats)
       : stage(stage), forward(stage.getForward()), active(active),
-        gradientsOf(gradientsOf), meanOver(meanOver),
+        gradientsOf(gradientsOf), meanOver(meanOver), repeats(repeats),
         builder(stage.getContext()) {}
 
   /// Adds a backward to the stage, or nothing if no gradient is needed.
@@ -89,6 +89,7 @@ private:
   ArrayRef<int64_t> gradientsOf;
   /// Micro-batches of one update, in all replicas.
   int64_t meanOver;
+  Repeat repeats;
   OpBuilder builder;
 
   BackwardOp backward;
@@ -226,7 +227,7 @@ void StageGradient::handOver() {
       modelInputs.insert(map.lookup(argument));
   for (auto [original, copy] : map.getValueMap())
     originals[copy] = original;
-  StashPlan plan(*block, copies, std::move(modelInputs));
+  StashPlan plan(*block, copies, std::move(modelInputs), repeats);
 
   auto results = forward.getReturn().getValues();
   SmallVector<int64_t> inputs, outputs;
@@ -300,7 +301,15 @@ LogicalResult StageGradient::build() {
 }
 
 struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
+  using PipeDifferentiateBase::PipeDifferentiateBase;
+
   void runOnOperation() override {
+    if (repeat != "cheap" && repeat != "pointwise") {
+      getOperation().emitError("pipe-differentiate: expects repeat to be "
+                               "'cheap' or 'pointwise', but got '")
+          << repeat << "'";
+      return signalPassFailure();
+    }
     if (failed(differentiate()) || failed(cleanUp()))
       signalPassFailure();
   }
@@ -358,7 +367,9 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
       llvm::sort(indices);
       if (!stage.getBackward() &&
           failed(StageGradient(stage, values, indices,
-                               perUpdate * programOf(module).replicas)
+                               perUpdate * programOf(module).replicas,
+                               repeat == "pointwise" ? Repeat::Pointwise
+                                                     : Repeat::Cheap)
                      .build()))
         return failure();
       BackwardOp backward = stage.getBackward();

@@ -38,8 +38,8 @@ static bool isCheap(Operation *op) {
 }
 
 StashPlan::StashPlan(Block &block, ArrayRef<Operation *> copies,
-                     DenseSet<Value> modelInputs)
-    : copySet(copies.begin(), copies.end()),
+                     DenseSet<Value> modelInputs, Repeat repeats)
+    : repeats(repeats), copySet(copies.begin(), copies.end()),
       modelInputs(std::move(modelInputs)) {
   auto needIfUsed = [&](Value value) {
     if (llvm::any_of(value.getUsers(),
@@ -76,6 +76,16 @@ StashPlan::StashPlan(Block &block, ArrayRef<Operation *> copies,
   savedValues.insert_range(ordered);
 }
 
+/// If what it is made from is kept.
+bool StashPlan::isWorthRepeating(Value value) const {
+  Operation *op = value.getDefiningOp();
+  if (isTrivial(op))
+    return true;
+  return repeats == Repeat::Pointwise
+             ? isElementOp(op)
+             : isCheap(op) && isReadByElement(value, copySet);
+}
+
 void StashPlan::need(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !copySet.contains(op)) {
@@ -85,8 +95,7 @@ void StashPlan::need(Value value) {
   } else if (isView(op)) {
     repeated.insert(op);
     need(op->getOperand(0));
-  } else if (isTrivial(op) ||
-             (isCheap(op) && isReadByElement(value, copySet))) {
+  } else if (isWorthRepeating(value)) {
     candidates.insert(value);
   } else {
     savedValues.insert(value);
@@ -124,7 +133,9 @@ bool StashPlan::isAvailable(Value value) {
   if (savedValues.contains(value) || isFree(value))
     return true;
   Operation *op = value.getDefiningOp();
-  return op && (isView(op) || isTrivial(op) || candidates.contains(value)) &&
+  return op &&
+         (isView(op) || isTrivial(op) || candidates.contains(value) ||
+          (repeats == Repeat::Pointwise && isElementOp(op))) &&
          llvm::all_of(op->getOperands(),
                       [&](Value operand) { return isAvailable(operand); });
 }

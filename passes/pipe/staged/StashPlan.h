@@ -17,12 +17,17 @@
 
 namespace pipewright::pipe {
 
+/// Which element ops of what is kept are repeated: those that are cheap, where
+/// kernels read them, or all.
+enum class Repeat { Cheap, Pointwise };
+
 class StashPlan {
 public:
   /// `block` is the backward's; `copies` are the forward's ops in it, in order;
   /// `modelInputs` are the arguments that every rank can load.
   StashPlan(mlir::Block &block, llvm::ArrayRef<mlir::Operation *> copies,
-            llvm::DenseSet<mlir::Value> modelInputs);
+            llvm::DenseSet<mlir::Value> modelInputs,
+            Repeat repeats = Repeat::Cheap);
 
   /// What is handed over: arguments and results of copies, in the order in
   /// which they are defined.
@@ -35,6 +40,7 @@ public:
 
 private:
   void need(mlir::Value value);
+  bool isWorthRepeating(mlir::Value value) const;
   /// What a value is made from by element ops alone.
   struct Leaves {
     bool areKnown = false, hasInput = false, hasWeight = false;
@@ -44,6 +50,7 @@ private:
   bool isAvailable(mlir::Value value);
   void repeat(mlir::Value value);
 
+  const Repeat repeats;
   llvm::DenseSet<mlir::Operation *> copySet;
   llvm::DenseSet<mlir::Value> modelInputs;
   llvm::DenseMap<mlir::Value, Leaves> leaves;
