@@ -210,6 +210,12 @@ static void fuseBackward(nn::GeluBackwardOp gelu) {
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// Before sm_90, GELU in an epilogue writes twice and is slower than a kernel
+/// of its own.
+bool mayFuseGelu(StringRef epilogues, int64_t architecture) {
+  return epilogues == "all" || (epilogues == "auto" && architecture >= 90);
+}
+
 namespace {
 /// `Worthwhile`: what is not slower than a kernel.
 enum class Extent { None, Bias, Worthwhile, All };
@@ -240,10 +246,9 @@ private:
   /// Nothing, with a diagnostic, where an option is none that we know.
   std::optional<Extent> readExtent() {
     auto choice = llvm::StringSwitch<std::optional<Extent>>(epilogues)
-                      // Before sm_90, GELU in an epilogue writes twice and is
-                      // slower than a kernel of its own.
-                      .Case("auto", architecture >= 90 ? Extent::Worthwhile
-                                                       : Extent::Bias)
+                      .Case("auto", mayFuseGelu(epilogues, architecture)
+                                        ? Extent::Worthwhile
+                                        : Extent::Bias)
                       .Case("none", Extent::None)
                       .Case("bias", Extent::Bias)
                       .Case("all", Extent::All)

@@ -19,6 +19,10 @@ namespace pipewright::call {
 #define GEN_PASS_REGISTRATION
 #include "passes/call/Passes.h.inc"
 
+/// Whether call-fuse-epilogues with these options may put a GELU by tanh into
+/// the product before it.
+bool mayFuseGelu(llvm::StringRef epilogues, int64_t architecture);
+
 } // namespace pipewright::call
 
 #endif // PIPEWRIGHT_PASSES_CALL_PASSES_H

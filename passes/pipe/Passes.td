@@ -104,7 +104,10 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
     Option<"repeat", "repeat", "std::string", "\"cheap\"",
            "What is computed again instead of being kept: cheap (what takes "
            "less time than to write and read it), or pointwise (all element "
-           "ops of what is kept)">
+           "ops of what is kept)">,
+    Option<"keepGelu", "keep-gelu", "bool", "false",
+           "Keep GELU by tanh, which epilogues of products may compute: not to "
+           "the bit as kernels do">
   ];
   let dependentDialects = ["::pipewright::nn::NNDialect",
                            "::pipewright::pipe::PipeDialect"];

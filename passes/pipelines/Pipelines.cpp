@@ -51,6 +51,8 @@ void buildStagedPipeline(OpPassManager &pm,
   rematerialize.mode = isPointwise ? "none" : options.remat.getValue();
   pipe::PipeDifferentiateOptions differentiate;
   differentiate.repeat = isPointwise ? "pointwise" : "cheap";
+  differentiate.keepGelu =
+      call::mayFuseGelu(options.epilogues, options.architecture);
   pm.addPass(pipe::createPipePartitionStages(partition));
   pm.addPass(pipe::createPipeDifferentiate(differentiate));
   pm.addPass(pipe::createPipeHoistLossGradient());

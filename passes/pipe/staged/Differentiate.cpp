@@ -66,9 +66,10 @@ DenseSet<Value> findActive(ForwardOp forward, const ActiveResults &active,
 class StageGradient {
 public:
   StageGradient(StageOp stage, const DenseSet<Value> &active,
-                ArrayRef<int64_t> gradientsOf, int64_t meanOver, Repeat repeats)
+                ArrayRef<int64_t> gradientsOf, int64_t meanOver,
+                RepeatRule rule)
       : stage(stage), forward(stage.getForward()), active(active),
-        gradientsOf(gradientsOf), meanOver(meanOver), repeats(repeats),
+        gradientsOf(gradientsOf), meanOver(meanOver), rule(rule),
         builder(stage.getContext()) {}
 
   /// Adds a backward to the stage, or nothing if no gradient is needed.
@@ -89,7 +90,7 @@ private:
   ArrayRef<int64_t> gradientsOf;
   /// Micro-batches of one update, in all replicas.
   int64_t meanOver;
-  Repeat repeats;
+  RepeatRule rule;
   OpBuilder builder;
 
   BackwardOp backward;
@@ -227,7 +228,7 @@ void StageGradient::handOver() {
       modelInputs.insert(map.lookup(argument));
   for (auto [original, copy] : map.getValueMap())
     originals[copy] = original;
-  StashPlan plan(*block, copies, std::move(modelInputs), repeats);
+  StashPlan plan(*block, copies, std::move(modelInputs), rule);
 
   auto results = forward.getReturn().getValues();
   SmallVector<int64_t> inputs, outputs;
@@ -368,8 +369,7 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
       if (!stage.getBackward() &&
           failed(StageGradient(stage, values, indices,
                                perUpdate * programOf(module).replicas,
-                               repeat == "pointwise" ? Repeat::Pointwise
-                                                     : Repeat::Cheap)
+                               RepeatRule{repeat == "pointwise", keepGelu})
                      .build()))
         return failure();
       BackwardOp backward = stage.getBackward();

@@ -38,8 +38,8 @@ static bool isCheap(Operation *op) {
 }
 
 StashPlan::StashPlan(Block &block, ArrayRef<Operation *> copies,
-                     DenseSet<Value> modelInputs, Repeat repeats)
-    : repeats(repeats), copySet(copies.begin(), copies.end()),
+                     DenseSet<Value> modelInputs, RepeatRule rule)
+    : rule(rule), copySet(copies.begin(), copies.end()),
       modelInputs(std::move(modelInputs)) {
   auto needIfUsed = [&](Value value) {
     if (llvm::any_of(value.getUsers(),
@@ -76,14 +76,18 @@ StashPlan::StashPlan(Block &block, ArrayRef<Operation *> copies,
   savedValues.insert_range(ordered);
 }
 
-/// If what it is made from is kept.
+/// An element op that is repeated wherever it stands.
+bool StashPlan::isPointwise(Operation *op) const {
+  auto gelu = dyn_cast<nn::GeluOp>(op);
+  bool isKept = rule.keepsGelu && gelu &&
+                gelu.getApproximate() == nn::GeluApproximation::Tanh;
+  return rule.allPointwise && isElementOp(op) && !isKept;
+}
+
 bool StashPlan::isWorthRepeating(Value value) const {
   Operation *op = value.getDefiningOp();
-  if (isTrivial(op))
-    return true;
-  return repeats == Repeat::Pointwise
-             ? isElementOp(op)
-             : isCheap(op) && isReadByElement(value, copySet);
+  return isTrivial(op) || isPointwise(op) ||
+         (isCheap(op) && isReadByElement(value, copySet));
 }
 
 void StashPlan::need(Value value) {
@@ -135,7 +139,7 @@ bool StashPlan::isAvailable(Value value) {
   Operation *op = value.getDefiningOp();
   return op &&
          (isView(op) || isTrivial(op) || candidates.contains(value) ||
-          (repeats == Repeat::Pointwise && isElementOp(op))) &&
+          isPointwise(op)) &&
          llvm::all_of(op->getOperands(),
                       [&](Value operand) { return isAvailable(operand); });
 }

@@ -17,17 +17,20 @@
 
 namespace pipewright::pipe {
 
-/// Which element ops of what is kept are repeated: those that are cheap, where
-/// kernels read them, or all.
-enum class Repeat { Cheap, Pointwise };
+/// Which element ops of what is kept are repeated: all, or those that are cheap
+/// and that kernels read.
+struct RepeatRule {
+  bool allPointwise = false;
+  /// GELU by tanh is not: what computes it first may be no kernel.
+  bool keepsGelu = false;
+};
 
 class StashPlan {
 public:
   /// `block` is the backward's; `copies` are the forward's ops in it, in order;
   /// `modelInputs` are the arguments that every rank can load.
   StashPlan(mlir::Block &block, llvm::ArrayRef<mlir::Operation *> copies,
-            llvm::DenseSet<mlir::Value> modelInputs,
-            Repeat repeats = Repeat::Cheap);
+            llvm::DenseSet<mlir::Value> modelInputs, RepeatRule rule = {});
 
   /// What is handed over: arguments and results of copies, in the order in
   /// which they are defined.
@@ -40,7 +43,9 @@ public:
 
 private:
   void need(mlir::Value value);
+  /// Whether it is repeated if what it is made from is kept.
   bool isWorthRepeating(mlir::Value value) const;
+  bool isPointwise(mlir::Operation *op) const;
   /// What a value is made from by element ops alone.
   struct Leaves {
     bool areKnown = false, hasInput = false, hasWeight = false;
@@ -50,7 +55,7 @@ private:
   bool isAvailable(mlir::Value value);
   void repeat(mlir::Value value);
 
-  const Repeat repeats;
+  const RepeatRule rule;
   llvm::DenseSet<mlir::Operation *> copySet;
   llvm::DenseSet<mlir::Value> modelInputs;
   llvm::DenseMap<mlir::Value, Leaves> leaves;
