@@ -73,11 +73,11 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
     same order. What the backward needs of the forward becomes a saved input,
     a saved output or a stash value; weights, constants, views, and of what is
     saved anyway masks, permutations and cheap element ops that kernels read
-    are repeated instead; with `repeat=pointwise` all element ops, also in front
-    of matrix products and convolutions, which then are the inputs of their
-    gradients again. Where a value is
-    split, its gradient is the parts' gradients side by side; where one matrix
-    is multiplied by few rows at a time, its gradient is one product of all.
+    are repeated instead; with `repeat=pointwise` all element ops of it, also
+    where the gradient of a weight reads the result (a product, a convolution).
+    Where a value is split, its gradient is the parts' gradients side by side;
+    where one matrix is multiplied by few rows at a time, its gradient is one
+    product of all.
 
     A stage gets a backward if and only if a gradient reaches it that one of its
     parameters or one of the stages before it needs.

@@ -2,7 +2,7 @@
 //
 // Decides, for a backward that still contains a copy of the whole forward,
 // which values are handed over and which copies stay because repeating them
-// costs next to nothing. The same question arises between the two halves of a
+// costs little. The same question arises between the two halves of a
 // backward: there the "copies" are the ops of the first half.
 //
 //===----------------------------------------------------------------------===//
