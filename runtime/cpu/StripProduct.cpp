@@ -93,7 +93,8 @@ static constexpr std::array<MultiplyTile, sizeof...(I)>
 tilesOf(std::integer_sequence<int64_t, I...>) {
   return {multiplyTile<I / tileVectors + 1, I % tileVectors + 1, Ragged>...};
 }
-using TileNumbers = std::make_integer_sequence<int64_t, 8 * tileVectors>;
+using TileNumbers =
+    std::make_integer_sequence<int64_t, stripRows * tileVectors>;
 static constexpr auto wholeTiles = tilesOf<false>(TileNumbers());
 static constexpr auto raggedTiles = tilesOf<true>(TileNumbers());
 

@@ -3,8 +3,8 @@
 #include "frontends/onnx/ops/GateOrder.h"
 
 #include "dialects/nn/NNOps.h"
-
-#include <numeric>
+#include "frontends/common/ConstantTensor.h"
+#include "frontends/common/TensorBuilder.h"
 
 using namespace mlir;
 
@@ -18,15 +18,6 @@ struct Span {
 };
 } // namespace
 
-static ArrayRef<int64_t> shapeOf(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getShape();
-}
-
-static int64_t product(ArrayRef<int64_t> shape) {
-  return std::accumulate(shape.begin(), shape.end(), int64_t(1),
-                         std::multiplies<>());
-}
-
 /// Where a slice begins in its operand, if it is elements one behind the other.
 static std::optional<int64_t> beginOf(nn::SliceOp slice) {
   ArrayRef<int64_t> from = shapeOf(slice.getX()), to = shapeOf(slice);
@@ -35,18 +26,18 @@ static std::optional<int64_t> beginOf(nn::SliceOp slice) {
   if (axis == from.size())
     return 0;
   ArrayRef<int64_t> inner = from.drop_front(axis + 1);
-  if (product(from.take_front(axis)) != 1 || slice.getSteps()[axis] != 1 ||
+  if (elementCount(from.take_front(axis)) != 1 || slice.getSteps()[axis] != 1 ||
       inner != to.drop_front(axis + 1))
     return std::nullopt;
-  return slice.getStarts()[axis] * product(inner);
+  return slice.getStarts()[axis] * elementCount(inner);
 }
 
 /// The operand of a concatenation that has all of a span of its result.
 static std::optional<Span> partOf(nn::ConcatOp concat, Span span) {
-  if (product(shapeOf(concat).take_front(concat.getAxis())) != 1)
+  if (elementCount(shapeOf(concat).take_front(concat.getAxis())) != 1)
     return std::nullopt;
   for (Value input : concat.getInputs()) {
-    int64_t size = product(shapeOf(input));
+    int64_t size = elementCount(shapeOf(input));
     if (span.begin + span.size <= size)
       return Span{input, span.begin, span.size};
     if (span.begin < size)
@@ -81,7 +72,7 @@ static Span trace(Span span) {
 
 StoredGates findStoredGates(Value gates, int64_t count) {
   StoredGates asGiven = {gates, llvm::to_vector(llvm::seq(count))};
-  int64_t all = product(shapeOf(gates)), size = all / count;
+  int64_t all = elementCount(shapeOf(gates)), size = all / count;
   if (size == 0)
     return asGiven;
   StoredGates found;
@@ -90,8 +81,9 @@ StoredGates findStoredGates(Value gates, int64_t count) {
     Span span = trace({gates, gate * size, size});
     if (gate == 0)
       found.tensor = span.tensor;
-    if (span.tensor != found.tensor || product(shapeOf(span.tensor)) != all ||
-        span.begin % size != 0 || isTaken[span.begin / size])
+    if (span.tensor != found.tensor ||
+        elementCount(shapeOf(span.tensor)) != all || span.begin % size != 0 ||
+        isTaken[span.begin / size])
       return asGiven;
     isTaken[span.begin / size] = true;
     found.places.push_back(span.begin / size);

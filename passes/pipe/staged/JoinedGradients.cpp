@@ -113,6 +113,13 @@ struct ConcatenateAdded : OpRewritePattern<nn::AccumulateGradientOp> {
 // Steps of a recurrent layer
 //===----------------------------------------------------------------------===//
 
+/// Rows up to which products that are added to a weight one by one are joined.
+/// One thread with AVX-512: steps of an LSTM of width 256 take 3 % less time
+/// with 32 rows, and the same with 64; with 128 a model whose 12 layers share
+/// their weights takes 7 % more, and 1.6 times the memory, since operands are
+/// kept until all are there.
+constexpr int64_t kFewRows = 32;
+
 /// `[rows, columns]` of each as `[values * rows, columns]`.
 Value stackRows(ArrayRef<Value> values, Location location, OpBuilder &builder) {
   auto type = cast<RankedTensorType>(values.front().getType());
@@ -193,7 +200,8 @@ void joinAddedProducts(Block &backward) {
   llvm::MapVector<Attribute, SmallVector<nn::AccumulateGradientOp>> added;
   for (auto op : backward.getOps<nn::AccumulateGradientOp>())
     if (auto product = op.getGradient().getDefiningOp<nn::MatmulOp>();
-        product && areFlat(product))
+        product && areFlat(product) &&
+        product.getA().getType().getDimSize(0) <= kFewRows)
       added[op.getWeightAttr()].push_back(op);
   for (auto &[weight, ops] : added) {
     SmallVector<nn::MatmulOp> products =

@@ -20,7 +20,8 @@ namespace pipewright::pipe {
 /// flat for their size into one `nn.matmul`.
 void populateJoinedGradientPatterns(mlir::RewritePatternSet &patterns);
 
-/// Joins such products where each is added to a weight's gradient by itself.
+/// Joins such products where each is added to a weight's gradient by itself, if
+/// they have few rows.
 void joinAddedProducts(mlir::Block &backward);
 
 } // namespace pipewright::pipe

@@ -325,6 +325,29 @@ pipe.stage @recurrent_weight {
 
 // -----
 
+// Of 33 rows and more each is added by itself, though 40 * (128 + 128) are less
+// than 128 * 128: all would be kept until the last is there.
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
+nn.weight @w role = parameter : tensor<128x128xf32>
+// CHECK-LABEL: pipe.stage @shared_layer {
+// CHECK:       pipe.backward
+// CHECK-COUNT-2: nn.accumulate_gradient @w
+pipe.stage @shared_layer {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<40x128xf32>):
+    %w = nn.parameter @w : tensor<128x128xf32>
+    %0 = nn.matmul %x, %w transpose_b : (tensor<40x128xf32>, tensor<128x128xf32>) -> tensor<40x128xf32>
+    %1 = nn.tanh %0 : tensor<40x128xf32>
+    %2 = nn.matmul %1, %w transpose_b : (tensor<40x128xf32>, tensor<128x128xf32>) -> tensor<40x128xf32>
+    %3 = nn.reduce_mean %2 axes = [0, 1] : tensor<40x128xf32> -> tensor<f32>
+    pipe.report "loss" %3 : tensor<f32>
+    pipe.return
+  }
+}
+}
+
+// -----
+
 // Products of many rows are not copied together: 12 * (8 + 8) > 8 * 8.
 module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 nn.weight @w role = parameter : tensor<8x8xf32>
