@@ -63,6 +63,7 @@ struct Head {
   float *scores, *gradients;
   /// k and v as [depth, columns].
   float *keys, *values;
+  int64_t stripRows;
 
   /// Columns that the rows before `end` see.
   int64_t visible(int64_t end) const {
@@ -85,9 +86,10 @@ static int64_t floatsPerThread(const AttentionShape &s) {
 
 /// Calls body(first, count) for each strip of `count` rows or columns.
 template <class Body>
-static void forStrips(int64_t begin, int64_t end, const Body &body) {
-  for (int64_t first = begin; first < end; first += stripRows)
-    body(first, std::min(stripRows, end - first));
+static void forStrips(const Head &head, int64_t begin, int64_t end,
+                      const Body &body) {
+  for (int64_t first = begin; first < end; first += head.stripRows)
+    body(first, std::min(head.stripRows, end - first));
 }
 
 /// y = alpha * a * b, of some of the head's rows and a transposed matrix.
@@ -102,7 +104,7 @@ static void multiplyTransposed(const Head &head, int64_t rows, float alpha,
 static void forwardHead(const Head &head, float *o, RowStats *stats) {
   const int64_t depth = head.shape.depth;
   transposeRows(head.k, head.columns, depth, head.keys, head.leading);
-  forStrips(0, head.shape.rows, [&](int64_t first, int64_t rows) {
+  forStrips(head, 0, head.shape.rows, [&](int64_t first, int64_t rows) {
     const int64_t visible = head.visible(first + rows);
     multiplyTransposed(head, rows, head.shape.scale, head.q + first * depth,
                        head.keys, visible, head.scores);
@@ -124,7 +126,7 @@ static void forwardHead(const Head &head, float *o, RowStats *stats) {
 static void differentiateBlock(const Head &head, int64_t block, int64_t end,
                                const float *dO, const RowStats *stats) {
   const int64_t depth = head.shape.depth;
-  forStrips(block, end, [&](int64_t first, int64_t rows) {
+  forStrips(head, block, end, [&](int64_t first, int64_t rows) {
     const int64_t visible = head.visible(first + rows);
     float *scores = head.scores + (first - block) * head.leading;
     float *gradients = head.gradients + (first - block) * head.leading;
@@ -154,12 +156,12 @@ static void backwardHead(const Head &head, const float *dO,
   for (int64_t block = 0; block < s.rows; block += blockRows) {
     const int64_t end = std::min(block + blockRows, s.rows);
     differentiateBlock(head, block, end, dO, stats);
-    forStrips(block, end, [&](int64_t first, int64_t rows) {
+    forStrips(head, block, end, [&](int64_t first, int64_t rows) {
       multiplyStrip({rows, depth, head.visible(first + rows)},
                     {head.gradients + (first - block) * leading, leading, 1},
                     {head.k, depth}, dq + first * depth, depth);
     });
-    forStrips(0, head.visible(end), [&](int64_t column, int64_t columns) {
+    forStrips(head, 0, head.visible(end), [&](int64_t column, int64_t columns) {
       // The first row that sees any of these columns.
       const int64_t first = s.causal ? std::max(block, column) : block;
       const StripProduct product = {columns, depth, end - first, 1, true};
@@ -219,7 +221,8 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
                        blocks,
                        blocks + blockRows * leading,
                        blocks + (2 * blockRows + 2) * leading,
-                       blocks + (2 * blockRows + 2 + s.depth) * leading};
+                       blocks + (2 * blockRows + 2 + s.depth) * leading,
+                       stripRowsFor(keysSize)};
     body(head, n, rowsAt, keysAt);
   });
   rank.poll();

@@ -1,6 +1,7 @@
 //===- StripProduct.cpp - Products of matrices in the cache ---------------===//
 
 #include "runtime/cpu/StripProduct.h"
+#include "runtime/cpu/Sgemm.h"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +9,6 @@
 
 #ifdef __AVX512F__
 #include <immintrin.h>
-#else
-#include "runtime/cpu/Sgemm.h"
 #endif
 
 using namespace pipewright::runtime;
@@ -31,9 +30,9 @@ static Floats loadPart(const float *from, int64_t lanes) {
 
 #ifdef __AVX512F__
 
-const int64_t pipewright::runtime::stripRows = 8;
+static constexpr int64_t tileRows = 8;
 
-/// Vectors of a row that are summed at a time; with the rows of a strip they
+/// Vectors of a row that are summed at a time; with the rows of a tile they
 /// leave registers for the operands.
 static constexpr int64_t tileVectors = 3;
 
@@ -93,14 +92,12 @@ static constexpr std::array<MultiplyTile, sizeof...(I)>
 tilesOf(std::integer_sequence<int64_t, I...>) {
   return {multiplyTile<I / tileVectors + 1, I % tileVectors + 1, Ragged>...};
 }
-using TileNumbers =
-    std::make_integer_sequence<int64_t, stripRows * tileVectors>;
+using TileNumbers = std::make_integer_sequence<int64_t, tileRows * tileVectors>;
 static constexpr auto wholeTiles = tilesOf<false>(TileNumbers());
 static constexpr auto raggedTiles = tilesOf<true>(TileNumbers());
 
-void pipewright::runtime::multiplyStrip(const StripProduct &p, StripRows a,
-                                        StripColumns b, float *y,
-                                        int64_t stride) {
+static void multiplyTiles(const StripProduct &p, StripRows a, StripColumns b,
+                          float *y, int64_t stride) {
   for (int64_t column = 0; column < p.columns;) {
     const int64_t left = (p.columns - column + vectorLanes - 1) / vectorLanes;
     // Four are two and two rather than three and one.
@@ -122,13 +119,26 @@ void pipewright::runtime::multiplyStrip(const StripProduct &p, StripRows a,
   }
 }
 
-#else
+#endif
 
-const int64_t pipewright::runtime::stripRows = 64;
+/// 256 KiB each of keys and of values.
+[[maybe_unused]] static constexpr int64_t mostCached = 65536;
+
+int64_t pipewright::runtime::stripRowsFor([[maybe_unused]] int64_t elements) {
+#ifdef __AVX512F__
+  if (elements <= mostCached)
+    return tileRows;
+#endif
+  return 64;
+}
 
 void pipewright::runtime::multiplyStrip(const StripProduct &p, StripRows a,
                                         StripColumns b, float *y,
                                         int64_t stride) {
+#ifdef __AVX512F__
+  if (p.rows <= tileRows)
+    return multiplyTiles(p, a, b, y, stride);
+#endif
   MatmulShape shape = {.m = p.rows, .n = p.columns, .k = p.sums};
   shape.transposeA = a.row == 1 && a.sum >= p.rows;
   shape.alpha = p.alpha;
@@ -136,8 +146,6 @@ void pipewright::runtime::multiplyStrip(const StripProduct &p, StripRows a,
   sgemm(shape, {a.data, shape.transposeA ? a.sum : a.row}, {b.data, b.stride},
         y, stride);
 }
-
-#endif
 
 //===----------------------------------------------------------------------===//
 // Transposition

@@ -119,6 +119,11 @@ TEST(Attention, MoreKeysThanRows) {
   checkForward({.vectors = {1, 2, 70, 8}, .columns = 129});
 }
 
+// More keys than a CPU multiplies in strips of 8 rows.
+TEST(Attention, LongKeys) {
+  checkForward({.vectors = {1, 1, 70, 64}, .columns = 1030, .scale = 0.1f});
+}
+
 TEST(Attention, MaskOfAnyStretch) {
   checkForward({.vectors = {2, 2, 20, 8}, .mask = {2, 1, 1, 20}});
   checkForward({.vectors = {2, 2, 20, 8}, .mask = {1, 2, 20, 20}});
@@ -193,6 +198,10 @@ static void checkBackward(const AttentionLayer &layer) {
 
 TEST(AttentionBackward, OddSizes) {
   checkBackward({.vectors = {2, 2, 19, 5}, .scale = 0.4f});
+}
+
+TEST(AttentionBackward, LongKeys) {
+  checkBackward({.vectors = {1, 1, 10, 64}, .columns = 1030, .scale = 0.1f});
 }
 
 TEST(AttentionBackward, CausalOverSeveralBlocks) {

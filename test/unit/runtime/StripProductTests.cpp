@@ -38,7 +38,7 @@ static void checkStrip(const StripProduct &p, bool transposedA) {
 }
 
 TEST(StripProduct, AllNumbersOfRowsAndRaggedColumns) {
-  for (int64_t rows = 1; rows <= std::min<int64_t>(stripRows, 9); ++rows)
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 64})
     for (const int64_t columns : {1, 15, 16, 17, 48, 64, 65, 100})
       for (const bool transposed : {false, true}) {
         checkStrip({rows, columns, 33}, transposed);
