@@ -91,7 +91,7 @@ public:
   /// What a rank has taken beside its arena, where that is not memory of the
   /// process; empty where it is.
   virtual std::string besideArena(double /*libraryBytes*/,
-                                  double /*pinnedBytes*/,
+                                  double /*aheadBytes*/, double /*pinnedBytes*/,
                                   double /*graphs*/) const {
     return "";
   }

@@ -10,6 +10,7 @@
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/cuda/NcclLinks.h"
 #include "runtime/cuda/ProcessGroups.h"
+#include "runtime/cuda/Staging.h"
 #include "runtime/cuda/kernels/MatmulAlgorithms.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Gather.h"
@@ -176,9 +177,12 @@ public:
   const Device &deviceOf(size_t place) const { return *devices[place]; }
 
 private:
-  void checkMemory() const;
+  void checkMemory();
+  int64_t positionOf(int64_t rank) const {
+    return program.mesh().placeOf(rank).position;
+  }
   int64_t arenaOf(int64_t rank) const {
-    return program.ranks[program.mesh().placeOf(rank).position].arenaBytes;
+    return program.ranks[positionOf(rank)].arenaBytes;
   }
 
   const Program &program;
@@ -189,6 +193,8 @@ private:
   std::vector<std::shared_ptr<Device>> devices;
   LocalWorld world;
   std::shared_ptr<MatmulAlgorithms> algorithms;
+  /// There is memory for the inputs of a step beside the plan's.
+  bool inputsAhead = true;
 };
 
 } // namespace
@@ -228,10 +234,11 @@ static int64_t besideArena(const Program &program, int64_t rank,
   return bytes;
 }
 
-/// Before any rank takes its arena: all that share a GPU must fit.
-void CudaRanks::checkMemory() const {
+/// Before any rank takes its arena: all that share a GPU must fit. What is left
+/// decides whether inputs are copied ahead.
+void CudaRanks::checkMemory() {
   for (size_t i = 0; i < ranks.size(); ++i) {
-    int64_t needed = 0, beside = 0;
+    int64_t needed = 0, beside = 0, inputs = 0;
     std::string users;
     bool isFirst = true;
     for (size_t j = 0; j < ranks.size(); ++j) {
@@ -240,6 +247,7 @@ void CudaRanks::checkMemory() const {
       isFirst &= j >= i;
       needed += arenaOf(ranks[j]);
       beside += besideArena(program, ranks[j], links);
+      inputs += Staging::bytesOfStep(program, positionOf(ranks[j]));
       users += (users.empty() ? "" : ", ") + std::to_string(ranks[j]);
     }
     if (!isFirst)
@@ -253,6 +261,7 @@ void CudaRanks::checkMemory() const {
            " beside, but ", groupedText(free), " of ", groupedText(total),
            " bytes are free; compile for more ranks, with smaller "
            "micro-batches or with --remat");
+    inputsAhead &= needed + beside + inputs <= free;
   }
 }
 
@@ -278,6 +287,7 @@ std::unique_ptr<Worker> CudaRanks::createRank(Transport &transport) {
                                     .timeout = settings.timeout,
                                     .steps = settings.trains,
                                     .evaluations = settings.evaluates,
+                                    .inputsAhead = inputsAhead,
                                     .attention = options.attention,
                                     .algorithms = algorithms};
   auto rank = std::make_unique<DeviceRank>(program, transport, device,
@@ -358,15 +368,16 @@ public:
   createProcess(const Program &program, const RunSettings &settings,
                 RankOnHost place, Transport &transport) const override;
 
-  std::string besideArena(double libraryBytes, double pinnedBytes,
-                          double graphs) const override;
+  std::string besideArena(double libraryBytes, double aheadBytes,
+                          double pinnedBytes, double graphs) const override;
   Lines needs(const Program &program,
               const RunSettings &settings) const override;
   std::string describeRank(const Program &program,
                            int64_t number) const override;
   Lines besideArenas() const override {
     return {{"beside", "each arena, known once the program has started: "
-                       "workspace of libraries, pinned memory for inputs, "
+                       "workspace of libraries, inputs of the next step, "
+                       "pinned memory for inputs, "
                        "whose kernels compute attention"}};
   }
 };
@@ -408,11 +419,12 @@ CudaPlatform::createProcess(const Program &program, const RunSettings &settings,
 // What people read
 //===----------------------------------------------------------------------===//
 
-std::string CudaPlatform::besideArena(double libraryBytes, double pinnedBytes,
-                                      double graphs) const {
+std::string CudaPlatform::besideArena(double libraryBytes, double aheadBytes,
+                                      double pinnedBytes, double graphs) const {
   char count[32];
   std::snprintf(count, sizeof count, "%.0f", graphs);
-  return "libraries " + bytesText(libraryBytes) + ", pinned on the host " +
+  return "libraries " + bytesText(libraryBytes) + ", inputs of the next step " +
+         bytesText(aheadBytes) + ", pinned on the host " +
          bytesText(pinnedBytes) + "; " + count + " CUDA graphs";
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/cuda/DeviceProfile.h"
 #include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/DeviceTrace.h"
+#include "runtime/cuda/InputsAhead.h"
 #include "runtime/cuda/Staging.h"
 #include "runtime/cuda/TaskGraphs.h"
 #include "runtime/cuda/Watchdog.h"
@@ -165,6 +166,8 @@ struct DeviceRank::Parts {
   size_t turn = 0;
   /// What the running one takes from.
   Staging *staging = &steps[0];
+  /// Of the next step.
+  InputsAhead ahead;
   std::unordered_map<const DeviceKernel *, std::vector<CUfunction>> kernels;
 
   CUstream computing = nullptr;

@@ -62,13 +62,7 @@ DeviceRank::Parts::Parts(const Program &program, int64_t process,
         receiving[peer] = create(highest);
   if (isInGroups(program, number))
     collecting = create(highest);
-  int64_t inputBytes = 0;
-  for (int64_t input : program.ranks[number].inputs) {
-    const InputInfo &info = program.inputs.at(input);
-    inputBytes +=
-        Staging::padded(elementCount(info.shape) * byteWidth(info.type));
-  }
-  reserveStaging(inputBytes * program.microBatches);
+  reserveStaging(Staging::bytesOfStep(program, number));
   const RankProgram &own = program.ranks[number];
   const int64_t known = std::max(own.events, own.evaluateEvents);
   if (known)
@@ -80,6 +74,8 @@ void DeviceRank::Parts::reserveStaging(int64_t bytes) {
   if (settings.steps)
     for (Staging &step : steps)
       step.reserve(bytes);
+  if (settings.steps && settings.inputsAhead)
+    ahead.reserve(*device, bytes);
   if (settings.evaluations)
     evaluations.reserve(bytes);
 }
@@ -367,6 +363,7 @@ void DeviceRank::write(Buffer buffer, const void *source) {
 
 int64_t DeviceRank::arenaPeak() const { return parts->arena.peak(); }
 int64_t DeviceRank::arenaBytes() const { return parts->arena.bytes(); }
+int64_t DeviceRank::aheadBytes() const { return parts->ahead.bytes(); }
 int64_t DeviceRank::pinnedBytes() const {
   return parts->steps[0].bytes() + parts->steps[1].bytes() +
          parts->evaluations.bytes() + parts->mailbox.memory.bytes() +

@@ -42,6 +42,9 @@ struct DeviceSettings {
   double timeout = 60;
   /// What will be run, so that there is pinned memory for its inputs.
   bool steps = true, evaluations = true;
+  /// The inputs of the next step are copied to the GPU beside the step that
+  /// runs; takes memory for them there.
+  bool inputsAhead = true;
   AttentionBy attention = AttentionBy::Auto;
   /// What cuDNN's attention may take at most: little beside a GPU's memory, and
   /// enough for the scores of 512 heads of 1024 rows, more than fill a GPU.
@@ -127,6 +130,7 @@ public:
   void captureGradients() override;
   int64_t arenaPeak() const override;
   int64_t arenaBytes() const override;
+  int64_t aheadBytes() const override;
   int64_t pinnedBytes() const override;
   int64_t graphs() const override;
   std::string remarks() const override { return remarkLines; }

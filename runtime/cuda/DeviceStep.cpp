@@ -47,7 +47,7 @@ void DeviceRank::loadInput(int64_t input, int64_t microBatch,
                            Buffer destination) {
   if (!destination)
     return;
-  const void *staged = nullptr;
+  Staging::Piece staged;
   {
     const Unwatched unwatched(parts->watchdog);
     staged =
@@ -55,9 +55,10 @@ void DeviceRank::loadInput(int64_t input, int64_t microBatch,
   }
   parts->chaos.strike(parts->computing);
   parts->watchdog.touch();
-  PIPEWRIGHT_CUDA(cuMemcpyHtoDAsync(addressOf(device<void>(destination)),
-                                    staged, destination.bytes,
-                                    parts->computing));
+  const CUdeviceptr address = addressOf(device<void>(destination));
+  if (!parts->ahead.take(staged, address, parts->computing))
+    PIPEWRIGHT_CUDA(cuMemcpyHtoDAsync(address, staged.data, staged.bytes,
+                                      parts->computing));
 }
 
 void DeviceRank::storeOutput(int64_t output, int64_t microBatch,
@@ -156,7 +157,9 @@ void DeviceRank::run(bool evaluation, const EntryPoint &function) {
     // The GPU is at work: time to load what it will want next.
     if (BatchIo *next = evaluation ? nullptr : batchIo().next()) {
       const Unwatched unwatched(p.watchdog);
-      p.steps[1 - p.turn].prefetch(*next, *p.staging);
+      Staging &waiting = p.steps[1 - p.turn];
+      waiting.prefetch(*next, *p.staging);
+      p.ahead.send(waiting, p.chaos);
     }
     finish();
   } catch (const Aborted &) {

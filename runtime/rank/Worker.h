@@ -166,6 +166,8 @@ public:
   virtual int64_t arenaPeak() const = 0;
   virtual int64_t arenaBytes() const = 0;
   int64_t scratchBytes() const { return scratch; }
+  /// Memory of the GPU for the inputs of the next step.
+  virtual int64_t aheadBytes() const { return 0; }
   /// Memory of the host that a GPU reads and writes.
   virtual int64_t pinnedBytes() const { return 0; }
 

@@ -123,6 +123,7 @@ enum RowOf {
   Planned,
   Peak,
   Scratch,
+  Ahead,
   All,
   Files,
   Pinned,
@@ -204,8 +205,8 @@ static std::string memoryTable(const Program &program, const Options &options,
       text += format(
           "             beside the arena: %s to copy checkpoints to\n",
           bytesText(static_cast<double>(copies[place.position])).c_str());
-    const std::string beside =
-        platform.besideArena(row[Scratch], row[Pinned], row[Graphs]);
+    const std::string beside = platform.besideArena(row[Scratch], row[Ahead],
+                                                    row[Pinned], row[Graphs]);
     inProcess |= beside.empty();
     if (!beside.empty())
       text += "             beside the arena: " + beside + "\n";
@@ -230,9 +231,11 @@ static void logMemory(const Program &program, size_t process, const Row &row,
   if (program.replicas > 1)
     fields.emplace_back("replica", static_cast<double>(place.replica));
   if (!platformOf(program)
-           .besideArena(row[Scratch], row[Pinned], row[Graphs])
-           .empty())
+           .besideArena(row[Scratch], row[Ahead], row[Pinned], row[Graphs])
+           .empty()) {
+    fields.emplace_back("ahead_bytes", row[Ahead]);
     fields.emplace_back("pinned_bytes", row[Pinned]);
+  }
   log.write(fields);
 }
 
@@ -296,7 +299,8 @@ std::string pipewright::runtime::summaryText(Worker &rank,
       rank.transport(),
       {static_cast<double>(rank.arenaBytes()),
        static_cast<double>(rank.arenaPeak()),
-       static_cast<double>(rank.scratchBytes()), own.all, own.files,
+       static_cast<double>(rank.scratchBytes()),
+       static_cast<double>(rank.aheadBytes()), own.all, own.files,
        static_cast<double>(rank.pinnedBytes()),
        static_cast<double>(rank.graphs()),
        times.collectiveWaits.isEmpty() ? -1 : times.collectiveWaits.median(),

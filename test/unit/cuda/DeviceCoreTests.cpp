@@ -4,6 +4,7 @@
 #include "test/unit/runtime/OneRank.h"
 
 #include "runtime/cuda/Device.h"
+#include "runtime/cuda/InputsAhead.h"
 #include "runtime/cuda/Staging.h"
 #include "runtime/cuda/TaskGraphs.h"
 #include "runtime/cuda/Watchdog.h"
@@ -41,6 +42,7 @@ using DeviceTest = OnDevice;
 using TaskGraphsTest = OnDevice;
 using WorkLogTest = OnDevice;
 using StagingTest = OnDevice;
+using InputsAheadTest = OnDevice;
 
 /// Gives each input its own number, and counts what was asked for.
 class CountingIo : public BatchIo {
@@ -158,7 +160,7 @@ TEST_F(StagingTest, GivesWhatWasLoadedBefore) {
   CountingIo first('a'), second('b'), third('c');
   Staging now, next;
   auto given = [](Staging &staging, BatchIo &io, int64_t input) {
-    return *static_cast<const char *>(staging.load(io, input, 0, 100));
+    return *static_cast<const char *>(staging.load(io, input, 0, 100).data);
   };
   now.reserve(1024);
   next.reserve(1024);
@@ -186,6 +188,62 @@ TEST_F(StagingTest, GivesWhatWasLoadedBefore) {
             "a step asks for more input than the program says: 1124 bytes, but "
             "1024 are reserved");
   EXPECT_EQ(now.bytes(), 1024);
+}
+
+TEST_F(InputsAheadTest, GivesWhatWasSent) {
+  constexpr int64_t bytes = InputsAhead::leastBytes, all = 2 * bytes + 256;
+  CountingIo first('a'), second('b'), third('c');
+  Chaos none(0, 0);
+  CUstream stream = nullptr;
+  PIPEWRIGHT_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  DeviceMemory read(*device, bytes, "what a step reads");
+  // What a step gets of an input, or ' ' if it was not sent.
+  auto taken = [&](InputsAhead &ahead, Staging &staging, BatchIo &io,
+                   int64_t microBatch, int64_t size) {
+    if (!ahead.take(staging.load(io, 0, microBatch, size), read.address(),
+                    stream))
+      return ' ';
+    std::vector<char> values(size);
+    PIPEWRIGHT_CUDA(cuStreamSynchronize(stream));
+    PIPEWRIGHT_CUDA(cuMemcpyDtoH(values.data(), read.address(), size));
+    EXPECT_EQ(values.front(), values.back());
+    return values.front();
+  };
+  {
+    InputsAhead ahead;
+    Staging now, next;
+    ahead.reserve(*device, 2 * bytes);
+    now.reserve(all);
+    next.reserve(all);
+    now.begin(first);
+    for (int64_t microBatch : {0, 1})
+      EXPECT_EQ(taken(ahead, now, first, microBatch, bytes), ' ');
+    EXPECT_EQ(taken(ahead, now, first, 2, 100), ' ');
+    next.prefetch(second, now);
+    ahead.send(next, none);
+    next.begin(second);
+    for (int64_t microBatch : {0, 1})
+      EXPECT_EQ(taken(ahead, next, second, microBatch, bytes), 'b');
+    // Too small.
+    EXPECT_EQ(taken(ahead, next, second, 2, 100), ' ');
+    // The same places again.
+    now.prefetch(third, next);
+    ahead.send(now, none);
+    now.begin(third);
+    EXPECT_EQ(taken(ahead, now, third, 1, bytes), 'c');
+    // Another step than the one that it was sent for.
+    next.prefetch(second, now);
+    ahead.send(next, none);
+    next.begin(first);
+    EXPECT_EQ(taken(ahead, next, first, 1, bytes), ' ');
+    // Without memory nothing is sent.
+    InputsAhead nowhere;
+    next.prefetch(second, now);
+    nowhere.send(next, none);
+    next.begin(second);
+    EXPECT_EQ(taken(nowhere, next, second, 1, bytes), ' ');
+  }
+  PIPEWRIGHT_CUDA(cuStreamDestroy(stream));
 }
 
 TEST(Watchdog, FreesAThreadThatDoesNotComeOn) {
