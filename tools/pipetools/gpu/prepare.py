@@ -37,6 +37,7 @@ class Preparation:
         options = program.model_options(self.models) + program.placement()
         if not program.big:
             options += ["--precision", program.precision]
+        options += program.variant_options()
         command = [self.pipewright, "compile", *options, "--target", "cuda", "-o", out]
         try:
             call(command + ([] if self.here else ["--no-build"]), "compilation")
@@ -100,7 +101,7 @@ class Preparation:
                 return
             self.references[path] = 0.0
         self.train_reference(program, path)
-        if program.model not in what.AMPLIFYING:
+        if not program.amplifies():
             return
         with tempfile.TemporaryDirectory() as folder:
             other = os.path.join(folder, "other.safetensors")
@@ -115,7 +116,8 @@ class Preparation:
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "cpu")
             call([self.pipewright, "compile", *program.model_options(self.models), *placement,
-                  "--precision", program.reference_precision, *options, "-o", out], "compilation for the CPU")
+                  "--precision", program.reference_precision, *program.sum_options(), *options,
+                  "-o", out], "compilation for the CPU")
             call([os.path.join(out, "train"), *training_options(program), "--save", path,
                   "--steps", str(program.compared_steps())], "training on the CPU")
 

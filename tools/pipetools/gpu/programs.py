@@ -40,10 +40,28 @@ BIG = {
 OVERHEAD = ("gpt2-124m", (16, 4, "adamw"))
 
 
+# What else a program may be compiled with, by name: the options; of these, those that
+# change what is summed, for the CPU target too; and whether its bits are its own. (Where
+# ZeRO-2 and 3 reduce the gradients of a stage more than once, they sum in another order.)
+VARIANTS = {
+    "remat-full": (["--remat", "full"], [], False),
+    "remat-pointwise": (["--remat", "pointwise"], [], False),
+    "clip": ([], ["--clip-norm", "0.1"], False),
+    "2-replicas": ([], ["--data-parallel", "2"], False),
+    "2-replicas-zero-1": (["--zero", "1"], ["--data-parallel", "2"], False),
+    "2-replicas-zero-2": (["--zero", "2"], ["--data-parallel", "2"], True),
+    "2-replicas-zero-3": (["--zero", "3"], ["--data-parallel", "2"], True),
+    "3-replicas-zero-1-clip": (["--zero", "1"], ["--data-parallel", "3", "--clip-norm", "0.1"],
+                               False),
+}
+VARIED = ("gpt2.train", "lenet.train", "resnet18.train")
+
+
 class Program:
     """One compiled program."""
 
-    def __init__(self, part, model, ranks, loops, schedule, precision, big=None, apart=False):
+    def __init__(self, part, model, ranks, loops, schedule, precision, big=None, apart=False,
+                 variant="", given=False):
         self.part = part
         self.model = model
         self.ranks = ranks
@@ -56,11 +74,15 @@ class Program:
         self.big = big
         # Its gradients are other ones than those of most schedules.
         self.apart = apart
+        self.variant = variant
+        # A file of --models, of which nothing is known.
+        self.given = given
         # "name=kind" for each input.
         self.data = []
         # Of two results of the CPU target that sum in other orders.
         self.own_difference = 0.0
-        self.name = f"{part}-{model}-{ranks}x{loops}-{schedule}-{precision}".replace(":", "-")
+        self.name = (f"{part}-{model}-{ranks}x{loops}-{schedule}-{precision}".replace(":", "-")
+                     + (f"-{variant}" if variant else ""))
 
     @staticmethod
     def from_record(record):
@@ -71,20 +93,35 @@ class Program:
     def folder(self, work):
         return os.path.join(work, "programs", self.name)
 
-    def cut(self):
-        """Programs of one cut give the same bits. (Sums over micro-batches of a
-        weight that two stages share follow the stages.)"""
+    def summed_as(self, precision):
+        """Programs of which this is the same sum the same numbers. (Sums over micro-batches
+        of a weight that two stages share follow the stages.)"""
         apart = f"-{self.ranks}x{self.loops}-{self.schedule}" if self.apart else ""
-        return f"{self.model}-{self.ranks * self.loops}-{self.precision}{apart}"
+        return "".join([f"{self.model}-{self.ranks * self.loops}-{precision}{apart}",
+                        *self.sum_options()])
+
+    def sum_options(self):
+        return VARIANTS[self.variant][1] if self.variant else []
+
+    def variant_options(self):
+        return VARIANTS[self.variant][0] + self.sum_options() if self.variant else []
+
+    def cut(self):
+        """Programs of one cut give the same bits."""
+        alone = self.variant and VARIANTS[self.variant][2]
+        return self.summed_as(self.precision) + (f"-{self.variant}" if alone else "")
 
     def reference(self, work):
         """What the CPU target made of the same cut."""
-        cut = self.cut().replace(f"-{self.precision}", f"-{self.reference_precision}")
-        return os.path.join(work, "references", cut.replace(":", "-") + ".safetensors")
+        name = self.summed_as(self.reference_precision).replace(":", "-")
+        return os.path.join(work, "references", name + ".safetensors")
+
+    def amplifies(self):
+        return self.given or self.model in AMPLIFYING
 
     def compared_steps(self):
         """After how many steps the weights are compared with the CPU target's."""
-        return 1 if self.model in AMPLIFYING else STEPS
+        return 1 if self.amplifies() else STEPS
 
     def initial(self, work):
         return os.path.join(work, "references", self.model + ".initial.safetensors")
@@ -101,6 +138,9 @@ class Program:
             return [os.path.join(models, self.model + ".onnx"), "--loss", "softmax-cross-entropy",
                     "--micro-batches", str(count), "--micro-batch-size", str(size),
                     "--optimizer", optimizer, "--precision", self.precision]
+        if self.given:
+            return [os.path.join(models, self.model + ".onnx"), "--loss", "mse", "--no-dropout",
+                    "--micro-batches", "4", "--micro-batch-size", "4"]
         count, size = (4, 8) if self.model in AMPLIFYING else (8, 2)
         options = [os.path.join(ROOT, "test/Inputs/models", self.model + ".onnx"),
                    "--micro-batches", str(count), "--micro-batch-size", str(size), "--no-dropout"]
@@ -114,7 +154,7 @@ class Program:
         return ["--ranks", str(self.ranks), "--loops", str(self.loops), "--schedule", self.schedule]
 
 
-def agreement_programs(pipewright):
+def agreement_programs(pipewright, models):
     folder = os.path.join(ROOT, "test/Inputs/models")
     for model in sorted(name[:-5] for name in os.listdir(folder) if name.endswith(".onnx")):
         for ranks in (1, 2, 4):
@@ -125,6 +165,15 @@ def agreement_programs(pipewright):
             for ranks in (2, 4) if each.trains and each.name not in ("auto", "1f1b") else ():
                 yield Program("agree", model, ranks, each.loops, each.name, "f32",
                               apart=each.alone)
+        for variant in VARIANTS if model in VARIED else ():
+            for ranks in (1, 2):
+                yield Program("agree", model, ranks, 1, "1f1b", "f32", variant=variant)
+            if "zero" in variant:
+                yield Program("agree", model, 1, 3, "breadth-first", "f32", variant=variant)
+    for model in sorted(name[:-5] for name in os.listdir(models) if name.endswith(".onnx")
+                        ) if models else ():
+        for precision in ("f32", "bf16") if model not in BIG else ():
+            yield Program("agree", model, 1, 1, "1f1b", precision, given=True)
 
 
 def big_programs(parts, models):
@@ -142,7 +191,7 @@ def big_programs(parts, models):
 def planned(pipewright, parts, models, match, share):
     programs = []
     if "agree" in parts or "sanitize" in parts:
-        programs += agreement_programs(pipewright)
+        programs += agreement_programs(pipewright, models)
     if "overhead" in parts or "speed" in parts:
         programs += big_programs(parts, models)
     return chosen(programs, match, share)
