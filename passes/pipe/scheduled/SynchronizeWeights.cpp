@@ -353,7 +353,10 @@ void StepSynchronizer::clipGradients() {
   }
 }
 
+/// Behind all else that replicas do: nothing may be under way there.
 void StepSynchronizer::mergeStatistics() {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToEnd(step.getBody());
   for (int32_t stage = 0; stage < stages.size(); ++stage)
     if (!decaysOf(stages[stage]).empty())
       MergeStatisticsOp::create(builder, stages[stage].getLoc(),

@@ -57,17 +57,18 @@
 // UPDATES: error: --data-parallel 3 with the running statistic 'mean' (batch normalization) expects a schedule with one update in a step, but this one has 2
 // NONE: error: expects 'replicas' to be positive, but got 0
 
-// Running statistics become one behind the last forward of their stage, and
-// before its update. Then the same programs, broken.
+// Running statistics become one behind all else that replicas do. Then the same
+// programs, broken.
 // DEFINE: %{state} = sed 's/^  nn.weight @wte/  nn.weight @mean role = state : tensor<4xf32>\n&/; s/^      %y = nn.relu %h/      nn.assign_state @mean, %bias decay = 9.0e-01 : tensor<4xf32>\n&/'
 // RUN: %{tied} | %{state} | %{scheduled} --pipe-synchronize-weights --pipe-verify-unrolled > %t.states
 // RUN: FileCheck %s --check-prefix=STATES < %t.states
 // RUN: pipewright-opt %t.states --pipe-insert-transfers --pipe-verify-schedule > %t.ranks
 // RUN: FileCheck %s --check-prefix=MERGED < %t.ranks
 // STATES:      pipe.collective all_reduce in @s1(%{{.*}}) over replicas :
-// STATES-NEXT: pipe.merge_statistics in @s0 over replicas
-// STATES-NEXT: pipe.task update @s0
 // STATES-NOT:  pipe.merge_statistics
+// STATES:      pipe.task update @s1
+// STATES:      pipe.merge_statistics in @s0 over replicas
+// STATES-NEXT: }
 // MERGED-LABEL: pipe.rank 0 train
 // MERGED:      pipe.task  backward @s0 micro_batch 1
 // MERGED:      pipe.task update @s0
@@ -75,6 +76,16 @@
 // MERGED-NEXT: }
 // MERGED-LABEL: pipe.rank 1 train
 // MERGED-NOT:  pipe.merge_statistics
+
+// Where gradients are clipped, the weights that replicas hand out come behind what
+// clips them: the statistics wait for these, too.
+// RUN: %{tied} | %{state} | sed 's/replicas = 3/&, zero = 1, clip_norm = 1.0 : f64/' | %{scheduled} --pipe-synchronize-weights --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule | FileCheck %s --check-prefix=CLIPPED
+// CLIPPED-LABEL: pipe.rank 0 train
+// CLIPPED:      pipe.task update @s0
+// CLIPPED:      pipe.collective all_gather in @s0
+// CLIPPED:      pipe.wait_collective
+// CLIPPED-NEXT: pipe.merge_statistics in @s0 over replicas
+// CLIPPED-NEXT: }
 
 // RUN: awk '/merge_statistics/ {next} /wait_collective/ && !n++ {print "    pipe.merge_statistics in @s0 over replicas"} {print}' %t.ranks | %{verify} | FileCheck %s --check-prefix=UNDERWAY
 // UNDERWAY: error: 'pipe.merge_statistics' op stands where a collective is under way, which would have to be over first
