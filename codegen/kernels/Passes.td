@@ -132,8 +132,9 @@ def KernelApproximateMathGpu : Pass<"kernel-approximate-math-gpu",
   let description = [{
     exp, division and square root become approximate instructions
     (`ex2.approx`, `div.full`, `rcp.approx`, `sqrt.approx`) within a few units in
-    the last place; log, erf and tanh the formulas of `kernel-approximate-math`;
-    pow is made from exp and log. No function is called.
+    the last place, exp with `afn` within 6e-8 times its operand; log, erf and
+    tanh the formulas of `kernel-approximate-math`; pow is made from exp and log.
+    No function is called.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",

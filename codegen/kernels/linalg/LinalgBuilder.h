@@ -66,6 +66,11 @@ public:
     return either<mlir::math::AbsFOp, mlir::math::AbsIOp>(x);
   }
   mlir::Value exp(mlir::Value x) { return make<mlir::math::ExpOp>(x); }
+  /// Of what is at most 0, as an addend of numbers of which one is 1: what the
+  /// exponent's rounding makes of it is less than 3e-8 of the largest.
+  mlir::Value expOfNonpositive(mlir::Value x) {
+    return make<mlir::math::ExpOp>(x, mlir::arith::FastMathFlags::afn);
+  }
   mlir::Value log(mlir::Value x) { return make<mlir::math::LogOp>(x); }
   mlir::Value log1p(mlir::Value x) { return make<mlir::math::Log1pOp>(x); }
   mlir::Value erf(mlir::Value x) { return make<mlir::math::ErfOp>(x); }

@@ -72,7 +72,7 @@ static SmallVector<Value> lowerForward(SoftmaxCrossEntropyOp op,
   Value sum = builder.reduce(
       Reduction::Sum, shape, 1, {logits, builder.rows(largest, 2)},
       [&](Scalars &s, ValueRange a) {
-        Value term = s.exp(s.sub(a[0], a[1]));
+        Value term = s.expOfNonpositive(s.sub(a[0], a[1]));
         return isPadded ? s.select(isClass(s, classes), term, s.constant(0.0))
                         : term;
       });
@@ -113,11 +113,13 @@ static Value lowerBackward(SoftmaxCrossEntropyBackwardOp op,
        builder.rows(op.getLargest(), 2), builder.rows(inverse, 2),
        builder.at(op.getDloss(), 2, {}), builder.at(count, 2, {})},
       [&](Scalars &s, ValueRange a) {
-        Value column =
-            s.make<arith::IndexCastOp>(s.b.getI64Type(), s.loopIndex(1));
-        Value hit =
-            s.make<arith::CmpIOp>(arith::CmpIPredicate::eq, column, a[1]);
-        Value softmax = s.mul(s.exp(s.sub(a[0], a[2])), a[3]);
+        // A label that does not fit names no class.
+        Type narrow = s.b.getI32Type();
+        Value hit = s.make<arith::CmpIOp>(
+            arith::CmpIPredicate::eq,
+            s.make<arith::IndexCastOp>(narrow, s.loopIndex(1)),
+            s.make<arith::TruncIOp>(narrow, a[1]));
+        Value softmax = s.mul(s.expOfNonpositive(s.sub(a[0], a[2])), a[3]);
         Value onehot = s.select(hit, s.constant(1.0), s.constant(0.0));
         Value zero = s.constant(0.0);
         Value factor =

@@ -322,9 +322,11 @@ static Value lowerSoftmax(Operation *op, LinalgBuilder &builder) {
         rowShape, f32, builder.same(largest), [](Scalars &s, ValueRange a) {
           return s.max(a[0], s.constant(std::numeric_limits<float>::lowest()));
         });
-  Value exponential = builder.pointwise(
-      shape, f32, {x, builder.rows(largest, rank)},
-      [](Scalars &s, ValueRange a) { return s.exp(s.sub(a[0], a[1])); });
+  Value exponential =
+      builder.pointwise(shape, f32, {x, builder.rows(largest, rank)},
+                        [](Scalars &s, ValueRange a) {
+                          return s.expOfNonpositive(s.sub(a[0], a[1]));
+                        });
   Value sum = builder.reduce(Reduction::Sum, shape, rank - 1,
                              builder.same(exponential), identity);
   if (logarithm) {

@@ -7,6 +7,15 @@ gpu.module @kernels {
     %0 = math.exp %x : f32
     return %0 : f32
   }
+  // CHECK-LABEL: func @exp_afn
+  // CHECK-NEXT:  %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+  // CHECK-NEXT:  %[[T:.*]] = arith.mulf %{{.*}}, %[[LOG2E]]
+  // CHECK-NEXT:  %[[POWER:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz"(%[[T]])
+  // CHECK-NEXT:  return %[[POWER]]
+  func.func @exp_afn(%x: f32) -> f32 {
+    %0 = math.exp %x fastmath<afn> : f32
+    return %0 : f32
+  }
   // CHECK-LABEL: func @div
   // CHECK-NEXT:  llvm.call_intrinsic "llvm.nvvm.div.full.ftz"(%{{.*}}, %{{.*}}) : (f32, f32) -> f32
   func.func @div(%x: f32, %y: f32) -> f32 {
