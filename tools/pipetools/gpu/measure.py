@@ -13,7 +13,6 @@ import tempfile
 import threading
 import time
 
-from ..agreement import allowed
 from ..files import digest, read_records
 from ..running import Failure, call
 from .cases import listed_cases
@@ -113,12 +112,12 @@ class Measurement:
     def executable(self, program):
         return os.path.join(program.folder(self.work), "train")
 
-    def train(self, program, folder, name, extra=(), prefix=(), timeout=600):
+    def train(self, program, folder, name, extra=(), prefix=(), timeout=600, saving=()):
         """The weights' file, and what was printed."""
         path = os.path.join(folder, name + ".safetensors")
         output = call(
-            [*prefix, self.executable(program), *training_options(program), "--save", path,
-             *TRANSPORT, "--weights", program.initial(self.work), *extra],
+            [*prefix, self.executable(program), *training_options(program),
+             *(saving or ["--save", path]), *TRANSPORT, "--weights", program.initial(self.work), *extra],
             "training", self.environment, self.seconds(timeout))
         return path, output
 
@@ -130,15 +129,15 @@ class Measurement:
         path, _ = self.train(program, folder, "run")
         compared = path
         if program.compared_steps() != STEPS:
-            compared, _ = self.train(program, folder, "compared",
-                                     ["--steps", str(program.compared_steps())])
+            compared = os.path.join(folder, "compared.safetensors")
+            self.train(program, folder, "", ["--steps", str(program.compared_steps())],
+                       saving=program.saving(compared))
         difference, where = program.difference(self.work, compared)
-        most = allowed(program.precision, program.compared_steps(), program.own_difference,
-                       program.reference_precision)
+        most = program.allowed()
         failures = []
         if not difference <= most:
             failures.append(f"'{where}' differs from the CPU target by {difference:.2e} of its "
-                            f"change, {most:.1e} is allowed")
+                            f"{'size' if program.given else 'change'}, {most:.1e} is allowed")
         for name, extra in (("again", []), ("delayed", ["--chaos", "1"])):
             if not digest(self.train(program, folder, name, extra)[0]) == digest(path):
                 failures.append(f"other bits when run {name}")

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import threading
 
+from ..files import nudge
 from ..running import ROOT, Failure, call, find_pipewright
 from . import programs as what
 from .cases import copy_tests
@@ -104,11 +105,14 @@ class Preparation:
         if not program.amplifies():
             return
         with tempfile.TemporaryDirectory() as folder:
-            other = os.path.join(folder, "other.safetensors")
-            self.train_reference(program, other, ["--layout", "nhwc"])
-            self.references[path], _ = program.difference(self.work, other)
+            other, nudged = (os.path.join(folder, name) for name in ("other", "nudged"))
+            nudge(program.initial(self.work), nudged)
+            for options, training in ((["--layout", "nhwc"], []), ([], ["--weights", nudged])):
+                self.train_reference(program, other, options, training)
+                self.references[path] = max(self.references[path],
+                                            program.difference(self.work, other)[0])
 
-    def train_reference(self, program, path, options=()):
+    def train_reference(self, program, path, options=(), training=()):
         # One rank is enough, but for schedules whose ranks compute other things.
         stages = program.ranks * program.loops
         placement = program.placement() if program.apart else [
@@ -118,8 +122,8 @@ class Preparation:
             call([self.pipewright, "compile", *program.model_options(self.models), *placement,
                   "--precision", program.reference_precision, *program.sum_options(), *options,
                   "-o", out], "compilation for the CPU")
-            call([os.path.join(out, "train"), *training_options(program), "--save", path,
-                  "--steps", str(program.compared_steps())], "training on the CPU")
+            call([os.path.join(out, "train"), *training_options(program), *program.saving(path),
+                  "--steps", str(program.compared_steps()), *training], "training on the CPU")
 
 
 def training_options(program):

@@ -4,7 +4,7 @@ import os
 import re
 import zlib
 
-from ..agreement import worst_difference
+from ..agreement import allowed, worst_difference
 from ..files import read_floats
 from ..processor import cpu_has_bf16
 from ..running import ROOT
@@ -119,6 +119,11 @@ class Program:
     def amplifies(self):
         return self.given or self.model in AMPLIFYING
 
+    def saving(self, path):
+        """Options of a training that make the file which is compared: the weights; of a
+        given model, whose loss may be tiny, the gradients of the first step."""
+        return ["--save", "none", "--dump-gradients", path] if self.given else ["--save", path]
+
     def compared_steps(self):
         """After how many steps the weights are compared with the CPU target's."""
         return 1 if self.amplifies() else STEPS
@@ -127,9 +132,16 @@ class Program:
         return os.path.join(work, "references", self.model + ".initial.safetensors")
 
     def difference(self, work, found):
-        """Of a file of weights to those of the CPU target, as `agreement` measures it."""
-        return worst_difference(read_floats(found), read_floats(self.reference(work)),
-                                read_floats(self.initial(work)), self.compared_steps())
+        """Of a file that `saving` made to the CPU target's, as `agreement` measures it."""
+        found, expected = read_floats(found), read_floats(self.reference(work))
+        if self.given:
+            return worst_difference(found, expected)
+        return worst_difference(found, expected, read_floats(self.initial(work)),
+                                self.compared_steps())
+
+    def allowed(self):
+        return allowed(self.precision, 0 if self.given else self.compared_steps(),
+                       self.own_difference, self.reference_precision)
 
     def model_options(self, models):
         """For `pipewright compile`, whatever the target."""
