@@ -28,13 +28,23 @@ struct Place {
   }
 };
 
+/// Of numbers that are not negative. Kernels spend most of their time on
+/// divisions: those by a stride or a dilation are done away with where it is
+/// small, which all threads find alike.
+__device__ inline int32_t divide(int32_t number, int32_t by) {
+  return by == 1   ? number
+         : by == 2 ? number >> 1
+                   : static_cast<int32_t>(static_cast<uint32_t>(number) /
+                                          static_cast<uint32_t>(by));
+}
+
 template <int count>
 __device__ Place placeOf(const PoolingParameters &p) {
-  const int32_t image = blockIndex() / p.blocksPerImage;
+  const int32_t image = divide(blockIndex(), p.blocksPerImage);
   const int32_t block = blockIndex() - image * p.blocksPerImage;
   const int32_t at = static_cast<int32_t>(block * blockSize() + threadIndex());
-  const int32_t chunks = p.channels / count;
-  const int32_t pixel = at / chunks;
+  const int32_t chunks = divide(p.channels, count);
+  const int32_t pixel = divide(at, chunks);
   return {image, pixel, (at - pixel * chunks) * count};
 }
 
@@ -56,8 +66,10 @@ __device__ void maxPoolForward(const PoolingParameters &p, const T *x, T *y,
   const Place place = placeOf<count>(p);
   if (place.pixel >= p.oh * p.ow)
     return;
-  const int32_t row = place.pixel / p.ow * p.strideH - p.padTop;
-  const int32_t column = place.pixel % p.ow * p.strideW - p.padLeft;
+  const int32_t outputRow = divide(place.pixel, p.ow);
+  const int32_t row = outputRow * p.strideH - p.padTop;
+  const int32_t column =
+      (place.pixel - outputRow * p.ow) * p.strideW - p.padLeft;
   const T *input = x + place.image * p.h * p.w * p.channels + place.channel;
   float best[count];
   // A window of -inf only still points at an element that exists: the first.
@@ -99,9 +111,9 @@ __device__ inline Reach reach(int32_t at, int32_t pad, int32_t stride,
                               int32_t kernel, int32_t dilation,
                               int32_t outputs) {
   // o * stride - pad <= at <= o * stride - pad + dilation * (kernel - 1)
-  const int32_t last = (at + pad) / stride;
+  const int32_t last = divide(at + pad, stride);
   const int32_t beyond = at + pad - dilation * (kernel - 1);
-  const int32_t first = beyond > 0 ? (beyond + stride - 1) / stride : 0;
+  const int32_t first = beyond > 0 ? divide(beyond + stride - 1, stride) : 0;
   return {first, last < outputs ? last : outputs - 1};
 }
 
@@ -109,7 +121,8 @@ __device__ inline Reach reach(int32_t at, int32_t pad, int32_t stride,
 __device__ inline int32_t elementOfWindow(int32_t at, int32_t o, int32_t pad,
                                           int32_t stride, int32_t dilation) {
   const int32_t distance = at + pad - o * stride;
-  return distance % dilation == 0 ? distance / dilation : -1;
+  const int32_t element = divide(distance, dilation);
+  return element * dilation == distance ? element : -1;
 }
 
 /// Where a thread of the backward kernels stands.
@@ -120,7 +133,7 @@ struct InputElement {
 
 __device__ inline InputElement inputElement(const PoolingParameters &p,
                                             int32_t at) {
-  const int32_t row = at / p.w, column = at % p.w;
+  const int32_t row = divide(at, p.w), column = at - row * p.w;
   return {row, column, reach(row, p.padTop, p.strideH, p.kh, p.dilationH, p.oh),
           reach(column, p.padLeft, p.strideW, p.kw, p.dilationW, p.ow)};
 }
@@ -184,7 +197,8 @@ __device__ void averagePoolForward(const PoolingParameters &p, const T *x,
   const Place place = placeOf<count>(p);
   if (place.pixel >= p.oh * p.ow)
     return;
-  const int32_t row = place.pixel / p.ow, column = place.pixel % p.ow;
+  const int32_t row = divide(place.pixel, p.ow);
+  const int32_t column = place.pixel - row * p.ow;
   const T *input = x + place.image * p.h * p.w * p.channels + place.channel;
   float sum[count] = {};
   for (int32_t i = 0; i < p.kh; ++i)
