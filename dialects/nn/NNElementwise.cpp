@@ -162,6 +162,11 @@ FailureOr<Gradients> AtanOp::buildGradients(GradientBuilder &g, Value dy) {
   return Gradients{g.div(dy, g.add(g.scalar(1.0), g.mul(x, x)))};
 }
 
+FailureOr<Gradients> FakeQuantizeOp::buildGradients(GradientBuilder &,
+                                                    Value dy) {
+  return Gradients{dy};
+}
+
 FailureOr<Gradients> TanhOp::buildGradients(GradientBuilder &g, Value dy) {
   Value square = g.mul(getResult(), getResult());
   return Gradients{g.mul(dy, g.sub(g.scalar(1.0), square))};

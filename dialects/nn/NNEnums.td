@@ -30,6 +30,19 @@ def NN_GeluApproximation
 def NN_GeluApproximationAttr
     : EnumAttr<NN_Dialect, NN_GeluApproximation, "gelu">;
 
+/// Of ONNX: E exponent and M mantissa bits; FN has no infinities, UZ no negative
+/// zero.
+def NN_FloatFormat
+    : I32Enum<"FloatFormat", "a format of floats of 8 bits", [
+    I32EnumCase<"E4M3FN", 0, "f8E4M3FN">,
+    I32EnumCase<"E4M3FNUZ", 1, "f8E4M3FNUZ">,
+    I32EnumCase<"E5M2", 2, "f8E5M2">,
+    I32EnumCase<"E5M2FNUZ", 3, "f8E5M2FNUZ">
+  ]> {
+  let cppNamespace = "::pipewright::nn";
+}
+def NN_FloatFormatAttr : EnumAttr<NN_Dialect, NN_FloatFormat, "format">;
+
 def NN_ComparePredicate
     : I32Enum<"ComparePredicate", "which relation compare tests", [
     I32EnumCase<"Eq", 0, "eq">,

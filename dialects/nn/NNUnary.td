@@ -341,4 +341,31 @@ def NN_CastOp : NN_Op<"cast", [
   let hasVerifier = 1;
 }
 
+def NN_FakeQuantizeOp : NN_Op<"fake_quantize", [
+    Pure, SameOperandsAndResultType, NN_Differentiable,
+    NN_Elementwise<"Costly">, NN_FlopsPerElement<1>,
+    NN_Precision<"FollowOperands">]> {
+  let summary = "Round each element to a number that a float of 8 bits can have";
+  let description = [{
+    To the nearest, ties to even, as ONNX casts to float8 and back. What is too
+    large becomes the largest number of its sign with `saturate`, and without it
+    infinity, or NaN in formats that have none. NaN stays NaN.
+
+    The gradient passes as it is (the straight-through estimator of Bengio,
+    Léonard and Courville, 2013): the derivative is 0 nearly everywhere.
+
+    Example:
+
+    ```mlir
+    %y = nn.fake_quantize %x to f8E4M3FN saturate : tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins NN_FloatTensor:$x, NN_FloatFormatAttr:$format,
+                       UnitAttr:$saturate);
+  let results = (outs NN_FloatTensor:$result);
+  let assemblyFormat = [{
+    $x `to` $format (`saturate` $saturate^)? attr-dict `:` type($result)
+  }];
+}
+
 #endif // PIPEWRIGHT_DIALECTS_NN_NNUNARY_TD

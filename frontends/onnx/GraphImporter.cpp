@@ -58,7 +58,9 @@ void GraphImporter::createModule(ArrayRef<InputBinding> inputs) {
     function.setArgAttr(i, nn::kName, builder.getStringAttr(input.name));
     body->getArgument(i).setLoc(
         NameLoc::get(builder.getStringAttr(input.name)));
-    define(input.name, body->getArgument(i));
+    ImportedValue value = computedValue(body->getArgument(i));
+    value.format = input.format;
+    define(input.name, std::move(value));
   }
 }
 
@@ -227,7 +229,14 @@ GraphImporter::importInitializer(const onnx::TensorProto &tensor) {
       return failure();
     return constantValue(std::move(*constant));
   };
-  bool isFloat = elementKindOf(tensor.data_type()) == ElementKind::Float;
+  // Rounded as they are, floats of 8 bits do not train.
+  const std::optional<nn::FloatFormat> format =
+      floatFormatOf(tensor.data_type());
+  if (format && isSaidToTrain(tensor.name()))
+    return error() << what << " is of " << elementTypeName(tensor.data_type())
+                   << ", which does not train: leave it out of --train";
+  bool isFloat =
+      !format && elementKindOf(tensor.data_type()) == ElementKind::Float;
   bool generated = isGeneratedName(tensor.name());
   bool trains = isFloat && isSaidToTrain(tensor.name());
   if (!isFloat || (!trains && (shape->empty() || (count <= 1 && generated)))) {
@@ -235,6 +244,8 @@ GraphImporter::importInitializer(const onnx::TensorProto &tensor) {
     if (succeeded(constant) && isFloat && !generated &&
         !metadata.initializers.contains(tensor.name()))
       untrainedScalars.insert(constant->constant.get());
+    if (succeeded(constant))
+      constant->format = format;
     return constant;
   }
 

@@ -34,6 +34,7 @@ struct InputBinding {
   std::string name;
   Shape shape;
   ElementKind kind;
+  std::optional<nn::FloatFormat> format;
 };
 
 /// Random numbers that exporters write dropout with, until they meet the tensor
@@ -90,6 +91,8 @@ struct ImportedValue {
   /// Of a tensor.
   Shape shape;
   ElementKind element = ElementKind::Float;
+  /// Of one of floats of 8 bits, which all ops but casts take for float32.
+  std::optional<nn::FloatFormat> format;
 
   explicit operator bool() const { return kind != Missing; }
   bool isConstant() const { return kind == Constant; }

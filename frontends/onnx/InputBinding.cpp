@@ -185,7 +185,10 @@ FailureOr<BoundInputs> InputBinder::bind() {
   BoundInputs bound;
   for (const onnx::ValueInfoProto *input : inputs) {
     const auto &type = input->type().tensor_type();
-    InputBinding binding{input->name(), {}, *elementKindOf(type.elem_type())};
+    InputBinding binding{input->name(),
+                         {},
+                         *elementKindOf(type.elem_type()),
+                         floatFormatOf(type.elem_type())};
     for (int i = 0, e = type.shape().dim_size(); i < e; ++i) {
       FailureOr<int64_t> size = bindDimension(*input, i);
       if (failed(size))

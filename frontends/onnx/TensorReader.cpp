@@ -30,6 +30,7 @@ struct TypeRow {
   StringRef name;
   ElementKind kind;
   int64_t width;
+  std::optional<nn::FloatFormat> format = {};
 };
 } // namespace
 
@@ -39,6 +40,11 @@ static const TypeRow *findType(int32_t onnxType) {
       {TensorProto::DOUBLE, "float64", ElementKind::Float, 8},
       {TensorProto::FLOAT16, "float16", ElementKind::Float, 2},
       {TensorProto::BFLOAT16, "bfloat16", ElementKind::Float, 2},
+      // Of ONNX 1.14, which Debian's package does not know.
+      {17, "float8e4m3fn", ElementKind::Float, 1, nn::FloatFormat::E4M3FN},
+      {18, "float8e4m3fnuz", ElementKind::Float, 1, nn::FloatFormat::E4M3FNUZ},
+      {19, "float8e5m2", ElementKind::Float, 1, nn::FloatFormat::E5M2},
+      {20, "float8e5m2fnuz", ElementKind::Float, 1, nn::FloatFormat::E5M2FNUZ},
       {TensorProto::INT64, "int64", ElementKind::Int, 8},
       {TensorProto::INT32, "int32", ElementKind::Int, 4},
       {TensorProto::INT16, "int16", ElementKind::Int, 2},
@@ -59,6 +65,11 @@ std::optional<ElementKind> elementKindOf(int32_t onnxType) {
   if (const TypeRow *row = findType(onnxType))
     return row->kind;
   return std::nullopt;
+}
+
+std::optional<nn::FloatFormat> floatFormatOf(int32_t onnxType) {
+  const TypeRow *row = findType(onnxType);
+  return row ? row->format : std::nullopt;
 }
 
 StringRef elementTypeName(int32_t onnxType) {
@@ -200,19 +211,23 @@ TensorReader::readStored(const TensorProto &tensor, StringRef what) {
   return stored;
 }
 
+static float toFloat(const llvm::fltSemantics &semantics, llvm::APInt bits) {
+  llvm::APFloat value(semantics, bits);
+  bool inexact;
+  value.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven,
+                &inexact);
+  return value.convertToFloat();
+}
+
 static float readFloat(const char *at, int32_t onnxType) {
   using namespace llvm::support::endian;
+  if (std::optional<nn::FloatFormat> format = floatFormatOf(onnxType))
+    return toFloat(nn::semanticsOf(*format), llvm::APInt(8, uint8_t(*at)));
   switch (onnxType) {
   case TensorProto::DOUBLE:
     return float(llvm::bit_cast<double>(read64le(at)));
-  case TensorProto::FLOAT16: {
-    llvm::APFloat value(llvm::APFloat::IEEEhalf(),
-                        llvm::APInt(16, read16le(at)));
-    bool inexact;
-    value.convert(llvm::APFloat::IEEEsingle(),
-                  llvm::APFloat::rmNearestTiesToEven, &inexact);
-    return value.convertToFloat();
-  }
+  case TensorProto::FLOAT16:
+    return toFloat(llvm::APFloat::IEEEhalf(), llvm::APInt(16, read16le(at)));
   case TensorProto::BFLOAT16:
     return llvm::bit_cast<float>(uint32_t(read16le(at)) << 16);
   default:

@@ -9,6 +9,7 @@
 #ifndef PIPEWRIGHT_FRONTENDS_ONNX_TENSORREADER_H
 #define PIPEWRIGHT_FRONTENDS_ONNX_TENSORREADER_H
 
+#include "dialects/nn/NNFloatFormat.h"
 #include "frontends/common/ConstantTensor.h"
 #include "frontends/onnx/ModelFile.h"
 
@@ -24,6 +25,8 @@ namespace pipewright::frontend {
 
 /// The kind that stands for an ONNX element type; none if unsupported.
 std::optional<ElementKind> elementKindOf(int32_t onnxType);
+/// The format of a type of floats of 8 bits; none of others.
+std::optional<nn::FloatFormat> floatFormatOf(int32_t onnxType);
 /// "float32", "int64" ...
 llvm::StringRef elementTypeName(int32_t onnxType);
 

@@ -27,7 +27,9 @@ TYPES = {TensorProto.FLOAT, TensorProto.INT32, TensorProto.INT64, TensorProto.UI
          TensorProto.BOOL, TensorProto.INT8, TensorProto.UINT16, TensorProto.UINT32,
          TensorProto.UINT64, TensorProto.INT16}
 # Also types that become float32 on import.
-ROUNDED_TYPES = TYPES | {TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
+ROUNDED_TYPES = TYPES | {TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE,
+                         TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ,
+                         TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ}
 RANDOM = re.compile("Bernoulli|Random|Multinomial")
 INTEGER = re.compile("Quantize|Bit|ConvInteger|MatMulInteger|QLinear")
 SAMPLE = re.compile("attention_(3d|4d|23|24|local|bidirectional).*|rotary_embedding.*|swish|"
@@ -37,7 +39,8 @@ SAMPLE = re.compile("attention_(3d|4d|23|24|local|bidirectional).*|rotary_embedd
                     "gridsample_volumetric.*|resize_tf_crop.*|pow_types_int.*_float32|"
                     "(sce|nllloss)_.*|batchnorm_example_training_mode|dropout_default_mask.*|"
                     "(if|loop|scan9)[_0-9].*|if|loop11|(sequence|optional)_.*|split_to_sequence.*")
-SAMPLE_EXPANDED = re.compile("rotary_embedding_(no_position_ids_)?expanded|"
+SAMPLE_EXPANDED = re.compile("castlike_(no_saturate_)?FLOAT(16)?_to_FLOAT8.*|castlike_FLOAT8.*|"
+                             "rotary_embedding_(no_position_ids_)?expanded|"
                              "causal_conv_with_state_kernel_size_one_expanded|swiglu_expanded|center_crop_pad_crop_expanded")
 # Bytes of a file of the sample, but of a cache with a mask: its columns are many.
 SAMPLE_LIMIT = 4000

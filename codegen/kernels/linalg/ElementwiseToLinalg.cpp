@@ -2,6 +2,7 @@
 
 #include "codegen/kernels/linalg/LinalgBuilder.h"
 
+#include "dialects/nn/NNFloatFormat.h"
 #include "dialects/nn/NNOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -232,6 +233,49 @@ static Value power(Scalars &s, Value x, Value y,
 }
 
 //===----------------------------------------------------------------------===//
+// Floats of 8 bits
+//===----------------------------------------------------------------------===//
+
+/// |x| of a format with p digits lies between multiples of 2^(1 - p) times the
+/// power of two below it, or times the least normal number. To the nearest of
+/// these it is rounded by adding a number so large that f32 has no others, and
+/// taking it off again. No op may reassociate.
+static Value fakeQuantize(Scalars &s, Value x, FloatFormat format,
+                          bool saturates) {
+  const llvm::fltSemantics &semantics = semanticsOf(format);
+  const double largest = largestOf(format);
+  const double least =
+      std::ldexp(1.0, llvm::APFloat::semanticsMinExponent(semantics));
+  const int dropped = 24 - int(llvm::APFloat::semanticsPrecision(semantics));
+  Type i32 = s.b.getI32Type(), f32 = s.b.getF32Type();
+  auto integer = [&](int32_t value) {
+    return s.make<arith::ConstantOp>(s.b.getI32IntegerAttr(value));
+  };
+  // What is larger still would leave the range of f32. NaN stays NaN.
+  Value size = s.min(s.abs(x), s.constant(2 * largest));
+  Value exponent = s.make<arith::AndIOp>(s.make<arith::BitcastOp>(i32, size),
+                                         integer(0x7f800000));
+  Value power =
+      s.max(s.make<arith::BitcastOp>(f32, exponent), s.constant(least));
+  Value magic = s.mul(power, s.constant(std::ldexp(1.0, dropped)));
+  Value rounded = s.sub(s.add(size, magic), magic);
+  bool hasInfinity = llvm::APFloat::semanticsHasInf(semantics);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  double beyond = saturates     ? largest
+                  : hasInfinity ? infinity
+                                : std::numeric_limits<double>::quiet_NaN();
+  Value isBeyond = s.make<arith::CmpFOp>(arith::CmpFPredicate::OGT, rounded,
+                                         s.constant(largest));
+  rounded = s.select(isBeyond, s.constant(beyond), rounded);
+  Value isNegative = s.make<arith::CmpIOp>(
+      arith::CmpIPredicate::slt, s.make<arith::BitcastOp>(i32, x), integer(0));
+  Value result = s.select(isNegative, s.neg(rounded), rounded);
+  // This makes 0 of -0.
+  bool hasNegativeZero = llvm::APFloat::getZero(semantics, true).isNegative();
+  return hasNegativeZero ? result : s.add(result, s.constant(0.0));
+}
+
+//===----------------------------------------------------------------------===//
 // Meanings: one for each pointwise op
 //===----------------------------------------------------------------------===//
 
@@ -299,6 +343,10 @@ static Value meaning(GeluOp op, Scalars &s, ValueRange a) {
 
 static Value meaning(GeluBackwardOp op, Scalars &s, ValueRange a) {
   return s.mul(a[0], geluDerivative(s, a[1], op.getApproximate()));
+}
+
+static Value meaning(FakeQuantizeOp op, Scalars &s, ValueRange a) {
+  return fakeQuantize(s, a[0], op.getFormat(), op.getSaturate());
 }
 
 static Value meaning(LogicalNotOp, Scalars &s, ValueRange a) {

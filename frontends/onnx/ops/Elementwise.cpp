@@ -393,33 +393,42 @@ static LogicalResult importWhere(NodeContext &n) {
 // Cast
 //===----------------------------------------------------------------------===//
 
-static FailureOr<ElementKind> castTarget(NodeContext &n) {
+static LogicalResult castTo(NodeContext &n, ElementKind kind,
+                            std::optional<nn::FloatFormat> format) {
+  const bool saturates = n.intAttribute("saturate", 1) != 0;
+  ImportedValue result = n.input(0);
+  if (const ConstantTensor *constant = n.constant(0)) {
+    ConstantTensor converted = constant->convertTo(kind);
+    for (int64_t i = 0, e = format ? converted.storedSize() : 0; i < e; ++i)
+      converted.setFloat(
+          i, nn::fakeQuantize(converted.floatAt(i), *format, saturates));
+    result = constantValue(std::move(converted));
+  } else {
+    if (result.element != kind)
+      result = computedValue(n.b.cast(n.value(0), kind));
+    if (format && result.format != format) {
+      Value x = result.value ? result.value : n.value(0);
+      SmallVector<NamedAttribute> attributes = {n.b.getBuilder().getNamedAttr(
+          "format", nn::FloatFormatAttr::get(x.getContext(), *format))};
+      if (saturates)
+        attributes.push_back(n.b.unit("saturate"));
+      result = computedValue(n.b.create<nn::FakeQuantizeOp>(x, attributes));
+    }
+  }
+  result.format = format;
+  return n.setResult(0, std::move(result));
+}
+
+static LogicalResult importCast(NodeContext &n) {
   int64_t to = n.intAttribute("to", 0);
-  n.intAttribute("saturate", 1);
   if (std::optional<ElementKind> kind = elementKindOf(int32_t(to)))
-    return *kind;
+    return castTo(n, *kind, floatFormatOf(int32_t(to)));
   return n.error() << "to=" << elementTypeName(int32_t(to)) << " (" << to
                    << ") is not supported";
 }
 
-static LogicalResult castTo(NodeContext &n, ElementKind kind) {
-  if (const ConstantTensor *constant = n.constant(0))
-    return n.setResult(0, constant->convertTo(kind));
-  if (n.input(0).element == kind)
-    return n.forward(0, 0);
-  return n.setResult(0, n.b.cast(n.value(0), kind));
-}
-
-static LogicalResult importCast(NodeContext &n) {
-  FailureOr<ElementKind> kind = castTarget(n);
-  if (failed(kind))
-    return failure();
-  return castTo(n, *kind);
-}
-
 static LogicalResult importCastLike(NodeContext &n) {
-  n.intAttribute("saturate", 1);
-  return castTo(n, n.input(1).element);
+  return castTo(n, n.input(1).element, n.input(1).format);
 }
 
 ArrayRef<OpRow> elementwiseOps() {

@@ -8,6 +8,7 @@
 
 #include "passes/nn/clean/ConstantFolding.h"
 
+#include "dialects/nn/NNFloatFormat.h"
 #include "dialects/nn/NNOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -129,6 +130,12 @@ Function unaryFunction(Operation *op, bool isReal) {
       })
       .Case([](ReluOp) {
         return realUnary([](float x) { return x > 0 ? x : 0; });
+      })
+      .Case([](FakeQuantizeOp op) {
+        return [format = op.getFormat(), saturates = op.getSaturate()](
+                   ArrayRef<Number> x) -> std::optional<Number> {
+          return Number{fakeQuantize(x[0].real, format, saturates), 0};
+        };
       })
       .Case([](NegOp) -> Function {
         return [](ArrayRef<Number> x) -> std::optional<Number> {

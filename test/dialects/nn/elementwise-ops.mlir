@@ -29,6 +29,10 @@ func.func @unary(%x: tensor<4x8xf32>) {
   %erf = nn.erf %x : tensor<4x8xf32>
   // CHECK: nn.erfc %{{[a-z0-9_]+}} : tensor<4x8xf32>
   %erfc = nn.erfc %x : tensor<4x8xf32>
+  // CHECK: nn.fake_quantize %{{[a-z0-9_]+}} to f8E4M3FN saturate : tensor<4x8xf32>
+  %rounded = nn.fake_quantize %x to f8E4M3FN saturate : tensor<4x8xf32>
+  // CHECK: nn.fake_quantize %{{[a-z0-9_]+}} to f8E5M2FNUZ : tensor<4x8xf32>
+  %widely = nn.fake_quantize %x to f8E5M2FNUZ : tensor<4x8xf32>
   // CHECK: nn.sin %{{[a-z0-9_]+}} : tensor<4x8xf32>
   %sin = nn.sin %x : tensor<4x8xf32>
   // CHECK: nn.cos %{{[a-z0-9_]+}} : tensor<4x8xf32>

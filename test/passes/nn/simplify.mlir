@@ -69,6 +69,19 @@ func.func @every_float_op() -> tensor<17xf32> {
 
 // -----
 
+// CHECK-LABEL: func.func @fake_quantize
+func.func @fake_quantize() -> (tensor<4xf32>, tensor<4xf32>) {
+  %x = nn.constant dense<[1.0625, -0.3, 500.0, 0.0009]> : tensor<4xf32>
+  // CHECK-NEXT: nn.constant dense<[1.000000e+00, -3.125000e-01, 4.480000e+02, 0.000000e+00]>
+  %0 = nn.fake_quantize %x to f8E4M3FN saturate : tensor<4xf32>
+  // CHECK-NEXT: nn.constant dense<[1.000000e+00, -3.125000e-01, 5.120000e+02, 8.54492188E-4]>
+  %1 = nn.fake_quantize %x to f8E5M2 : tensor<4xf32>
+  // CHECK-NEXT: return
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func.func @integer_and_truth_ops
 func.func @integer_and_truth_ops() -> (tensor<3xi64>, tensor<3xi1>, tensor<3xf32>, tensor<3xi1>, tensor<3xi1>) {
   %a = nn.constant dense<[7, -7, 0]> : tensor<3xi64>

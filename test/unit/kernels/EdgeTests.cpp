@@ -44,6 +44,36 @@ double geluTanh(double x) {
   return std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x));
 }
 
+/// The nearest number of a format, found among all that it has, by their codes;
+/// of two that are equally near the one with the even code.
+template <int exponentBits, int digits, int bias, int codes, bool saturates,
+          bool hasInfinity = false>
+double fakeQuantize(double x) {
+  if (std::isnan(x))
+    return x;
+  auto valueOf = [](int code) {
+    int exponent = code >> digits, mantissa = code & ((1 << digits) - 1);
+    return exponent
+               ? std::ldexp((1 << digits) + mantissa, exponent - bias - digits)
+               : std::ldexp(mantissa, 1 - bias - digits);
+  };
+  const double size = std::fabs(x);
+  // The number behind the last, if the format went on.
+  int nearest = 0;
+  for (int code = 1; code <= codes; ++code) {
+    double better = std::fabs(valueOf(nearest) - size),
+           distance = std::fabs(valueOf(code) - size);
+    if (distance < better || (distance == better && code % 2 == 0))
+      nearest = code;
+  }
+  double result = valueOf(nearest);
+  if (nearest == codes || size > valueOf(codes))
+    result = saturates     ? valueOf(codes - 1)
+             : hasInfinity ? kInf
+                           : std::numeric_limits<double>::quiet_NaN();
+  return std::copysign(result, x);
+}
+
 #define FUNCTION(expression) [](double x) -> double { return expression; }
 const Unary kUnary[] = {
     {"neg", "nn.neg %x", FUNCTION(-x), FUNCTION(x == x ? -1.0 : x)},
@@ -71,6 +101,20 @@ const Unary kUnary[] = {
      2e-7, false, 1e6},
     {"cos", "nn.cos %x", FUNCTION(std::cos(x)), FUNCTION(-std::sin(x)), 1e-6,
      2e-7, false, 1e6},
+    {"e4m3fn", "nn.fake_quantize %x to f8E4M3FN",
+     FUNCTION((fakeQuantize<4, 3, 7, 127, false>(x))), FUNCTION(1)},
+    {"e4m3fn_saturated", "nn.fake_quantize %x to f8E4M3FN saturate",
+     FUNCTION((fakeQuantize<4, 3, 7, 127, true>(x))), FUNCTION(1)},
+    {"e4m3fnuz", "nn.fake_quantize %x to f8E4M3FNUZ",
+     FUNCTION((fakeQuantize<4, 3, 8, 128, false>(x))), FUNCTION(1)},
+    {"e4m3fnuz_saturated", "nn.fake_quantize %x to f8E4M3FNUZ saturate",
+     FUNCTION((fakeQuantize<4, 3, 8, 128, true>(x))), FUNCTION(1)},
+    {"e5m2", "nn.fake_quantize %x to f8E5M2",
+     FUNCTION((fakeQuantize<5, 2, 15, 124, false, true>(x))), FUNCTION(1)},
+    {"e5m2_saturated", "nn.fake_quantize %x to f8E5M2 saturate",
+     FUNCTION((fakeQuantize<5, 2, 15, 124, true>(x))), FUNCTION(1)},
+    {"e5m2fnuz", "nn.fake_quantize %x to f8E5M2FNUZ",
+     FUNCTION((fakeQuantize<5, 2, 16, 128, false>(x))), FUNCTION(1)},
     {"atan", "nn.atan %x", FUNCTION(std::atan(x)),
      FUNCTION(1.0 / (1.0 + x * x))},
     {"tanh", "nn.tanh %x", FUNCTION(std::tanh(x)),
@@ -179,10 +223,14 @@ std::string kernelText(const std::string &name, int64_t size,
 std::vector<double> specialNumbers() {
   std::vector<double> numbers{0.0, -0.0, kInf, -kInf, NAN};
   for (double size :
-       {1e-45, 1e-40, 2e-38, 1e-30,   1e-20, 1e-10, 1e-7, 1e-4, 1e-2,
-        0.3,   0.5,   1.0,   2.0,     3.0,   3.93,  4.01, 5.5,  7.95,
-        8.5,   9.01,  10.0,  17.0,    20.0,  50.0,  80.0, 86.5, 88.5,
-        89.5,  100.0, 1e4,   98765.4, 9e5,   1e10,  1e17, 1e30, 3e38})
+       {1e-45, 1e-40, 2e-38, 1e-30, 1e-20, 1e-10, 1e-7, 1e-4, 1e-2, 0.3, 0.5,
+        1.0, 2.0, 3.0, 3.93, 4.01, 5.5, 7.95, 8.5, 9.01, 10.0, 17.0, 20.0, 50.0,
+        80.0, 86.5, 88.5, 89.5, 100.0, 1e4, 98765.4, 9e5, 1e10, 1e17, 1e30,
+        3e38,
+        // Halfway between floats of 8 bits, and around the largest of them.
+        1.0625, 1.125, 1.1875, 1.375, 0x1p-10, 0x1.8p-9, 0x1p-11, 0x1p-17,
+        0x1.8p-16, 240.0, 248.0, 247.0, 448.0, 464.0, 463.0, 57344.0, 61440.0,
+        61439.0})
     for (double sign : {1.0, -1.0})
       numbers.push_back(static_cast<float>(sign * size));
   uint64_t state = 1;

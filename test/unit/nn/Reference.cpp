@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/unit/nn/Reference.h"
+#include "dialects/nn/NNFloatFormat.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <numbers>
@@ -104,6 +105,12 @@ bool reference::evaluateElementwise(Operation *op, Values &values) {
           })
           .Case<ReluOp>(
               [](auto) { return [](auto x) { return fmax(x[0], 0.0); }; })
+          .Case<FakeQuantizeOp>([](FakeQuantizeOp op) {
+            return [format = op.getFormat(),
+                    saturates = op.getSaturate()](auto x) {
+              return fakeQuantize(static_cast<float>(x[0]), format, saturates);
+            };
+          })
           .Case<LogicalNotOp>(
               [](auto) { return [](auto x) { return x[0] == 0.0; }; })
           .Case<GeluOp>([](GeluOp gelu) -> Fn {
