@@ -113,7 +113,7 @@ static Value lowerBackward(SoftmaxCrossEntropyBackwardOp op,
        builder.rows(op.getLargest(), 2), builder.rows(inverse, 2),
        builder.at(op.getDloss(), 2, {}), builder.at(count, 2, {})},
       [&](Scalars &s, ValueRange a) {
-        // A label that does not fit names no class.
+        // Labels that are neither a class nor ignored end a run with an error.
         Type narrow = s.b.getI32Type();
         Value hit = s.make<arith::CmpIOp>(
             arith::CmpIPredicate::eq,

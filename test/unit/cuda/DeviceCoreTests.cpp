@@ -194,8 +194,6 @@ TEST_F(InputsAheadTest, GivesWhatWasSent) {
   constexpr int64_t bytes = InputsAhead::leastBytes, all = 2 * bytes + 256;
   CountingIo first('a'), second('b'), third('c');
   Chaos none(0, 0);
-  CUstream stream = nullptr;
-  PIPEWRIGHT_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   DeviceMemory read(*device, bytes, "what a step reads");
   // What a step gets of an input, or ' ' if it was not sent.
   auto taken = [&](InputsAhead &ahead, Staging &staging, BatchIo &io,
@@ -209,41 +207,37 @@ TEST_F(InputsAheadTest, GivesWhatWasSent) {
     EXPECT_EQ(values.front(), values.back());
     return values.front();
   };
-  {
-    InputsAhead ahead;
-    Staging now, next;
-    ahead.reserve(*device, 2 * bytes);
-    now.reserve(all);
-    next.reserve(all);
-    now.begin(first);
-    for (int64_t microBatch : {0, 1})
-      EXPECT_EQ(taken(ahead, now, first, microBatch, bytes), ' ');
-    EXPECT_EQ(taken(ahead, now, first, 2, 100), ' ');
-    next.prefetch(second, now);
-    ahead.send(next, none);
-    next.begin(second);
-    for (int64_t microBatch : {0, 1})
-      EXPECT_EQ(taken(ahead, next, second, microBatch, bytes), 'b');
-    // Too small.
-    EXPECT_EQ(taken(ahead, next, second, 2, 100), ' ');
-    // The same places again.
-    now.prefetch(third, next);
-    ahead.send(now, none);
-    now.begin(third);
-    EXPECT_EQ(taken(ahead, now, third, 1, bytes), 'c');
-    // Another step than the one that it was sent for.
-    next.prefetch(second, now);
-    ahead.send(next, none);
-    next.begin(first);
-    EXPECT_EQ(taken(ahead, next, first, 1, bytes), ' ');
-    // Without memory nothing is sent.
-    InputsAhead nowhere;
-    next.prefetch(second, now);
-    nowhere.send(next, none);
-    next.begin(second);
-    EXPECT_EQ(taken(nowhere, next, second, 1, bytes), ' ');
-  }
-  PIPEWRIGHT_CUDA(cuStreamDestroy(stream));
+  // Sends the inputs of `expected` while a step runs, and begins the next one.
+  auto advance = [&](InputsAhead &ahead, Staging &from, Staging &to,
+                     BatchIo &expected, BatchIo &begun) {
+    to.prefetch(expected, from);
+    ahead.send(to, none);
+    to.begin(begun);
+  };
+  InputsAhead ahead;
+  Staging now, next;
+  ahead.reserve(*device, 2 * bytes);
+  now.reserve(all);
+  next.reserve(all);
+  now.begin(first);
+  for (int64_t microBatch : {0, 1})
+    EXPECT_EQ(taken(ahead, now, first, microBatch, bytes), ' ');
+  EXPECT_EQ(taken(ahead, now, first, 2, 100), ' ');
+  advance(ahead, now, next, second, second);
+  for (int64_t microBatch : {0, 1})
+    EXPECT_EQ(taken(ahead, next, second, microBatch, bytes), 'b');
+  // Too small.
+  EXPECT_EQ(taken(ahead, next, second, 2, 100), ' ');
+  // The same places again.
+  advance(ahead, next, now, third, third);
+  EXPECT_EQ(taken(ahead, now, third, 1, bytes), 'c');
+  // Another step than the one that it was sent for.
+  advance(ahead, now, next, second, first);
+  EXPECT_EQ(taken(ahead, next, first, 1, bytes), ' ');
+  // Without memory nothing is sent.
+  InputsAhead nowhere;
+  advance(nowhere, now, next, second, second);
+  EXPECT_EQ(taken(nowhere, next, second, 1, bytes), ' ');
 }
 
 TEST(Watchdog, FreesAThreadThatDoesNotComeOn) {

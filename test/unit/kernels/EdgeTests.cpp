@@ -46,7 +46,7 @@ double geluTanh(double x) {
 
 /// The nearest number of a format, found among all that it has, by their codes;
 /// of two that are equally near the one with the even code.
-template <int exponentBits, int digits, int bias, int codes, bool saturates,
+template <int digits, int bias, int codes, bool saturates,
           bool hasInfinity = false>
 double fakeQuantize(double x) {
   if (std::isnan(x))
@@ -58,7 +58,7 @@ double fakeQuantize(double x) {
                : std::ldexp(mantissa, 1 - bias - digits);
   };
   const double size = std::fabs(x);
-  // The number behind the last, if the format went on.
+  // `codes` is that of the number behind the last, if the format went on.
   int nearest = 0;
   for (int code = 1; code <= codes; ++code) {
     double better = std::fabs(valueOf(nearest) - size),
@@ -102,19 +102,21 @@ const Unary kUnary[] = {
     {"cos", "nn.cos %x", FUNCTION(std::cos(x)), FUNCTION(-std::sin(x)), 1e-6,
      2e-7, false, 1e6},
     {"e4m3fn", "nn.fake_quantize %x to f8E4M3FN",
-     FUNCTION((fakeQuantize<4, 3, 7, 127, false>(x))), FUNCTION(1)},
+     FUNCTION((fakeQuantize<3, 7, 127, false>(x))), FUNCTION(1)},
     {"e4m3fn_saturated", "nn.fake_quantize %x to f8E4M3FN saturate",
-     FUNCTION((fakeQuantize<4, 3, 7, 127, true>(x))), FUNCTION(1)},
+     FUNCTION((fakeQuantize<3, 7, 127, true>(x))), FUNCTION(1)},
     {"e4m3fnuz", "nn.fake_quantize %x to f8E4M3FNUZ",
-     FUNCTION((fakeQuantize<4, 3, 8, 128, false>(x))), FUNCTION(1)},
+     FUNCTION((fakeQuantize<3, 8, 128, false>(x))), FUNCTION(1)},
     {"e4m3fnuz_saturated", "nn.fake_quantize %x to f8E4M3FNUZ saturate",
-     FUNCTION((fakeQuantize<4, 3, 8, 128, true>(x))), FUNCTION(1)},
+     FUNCTION((fakeQuantize<3, 8, 128, true>(x))), FUNCTION(1)},
     {"e5m2", "nn.fake_quantize %x to f8E5M2",
-     FUNCTION((fakeQuantize<5, 2, 15, 124, false, true>(x))), FUNCTION(1)},
+     FUNCTION((fakeQuantize<2, 15, 124, false, true>(x))), FUNCTION(1)},
     {"e5m2_saturated", "nn.fake_quantize %x to f8E5M2 saturate",
-     FUNCTION((fakeQuantize<5, 2, 15, 124, true>(x))), FUNCTION(1)},
+     FUNCTION((fakeQuantize<2, 15, 124, true>(x))), FUNCTION(1)},
     {"e5m2fnuz", "nn.fake_quantize %x to f8E5M2FNUZ",
-     FUNCTION((fakeQuantize<5, 2, 16, 128, false>(x))), FUNCTION(1)},
+     FUNCTION((fakeQuantize<2, 16, 128, false>(x))), FUNCTION(1)},
+    {"e5m2fnuz_saturated", "nn.fake_quantize %x to f8E5M2FNUZ saturate",
+     FUNCTION((fakeQuantize<2, 16, 128, true>(x))), FUNCTION(1)},
     {"atan", "nn.atan %x", FUNCTION(std::atan(x)),
      FUNCTION(1.0 / (1.0 + x * x))},
     {"tanh", "nn.tanh %x", FUNCTION(std::tanh(x)),

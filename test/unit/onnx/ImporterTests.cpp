@@ -113,6 +113,7 @@ protected:
     frontend::ImportOptions options;
     options.modelPath = pathOf("m.onnx");
     options.requireLoss = false;
+    options.roleRules = roleRules;
     mlir::ScopedDiagnosticHandler handler(
         &context, [&](mlir::Diagnostic &diagnostic) {
           messages.push_back(diagnostic.str());
@@ -146,6 +147,8 @@ protected:
   onnx::ModelProto model;
   mlir::MLIRContext context;
   std::vector<std::string> messages;
+  /// Of --freeze and --train.
+  std::vector<frontend::RoleRule> roleRules;
 };
 
 std::string bytesOf(const std::vector<float> &values) {
@@ -508,6 +511,38 @@ TEST_F(OnnxImport, NamesThatNobodyKnowsAreRepaired) {
     ASSERT_TRUE(loc);
     EXPECT_EQ(loc.getName().getValue(), "sub\\x1b[31m\\xff");
   });
+}
+
+TEST_F(OnnxImport, Float8WeightsAreConstantsAndDoNotTrain) {
+  onnx::TensorProto &scale = *model.mutable_graph()->add_initializer();
+  scale.set_name("scale");
+  scale.add_dims(2);
+  scale.set_data_type(17);
+  scale.set_raw_data("\x38\xc4"); // 1 and -3 of E4M3FN.
+  value(*model.mutable_graph()->add_input(), "x", {3, 2}, TensorProto::FLOAT);
+  value(*model.mutable_graph()->add_output(), "y", {3, 2}, TensorProto::FLOAT);
+  // What is like float8 is rounded to it.
+  node("CastLike", {"x", "scale"}, "rounded");
+  node("CastLike", {"rounded", "x"}, "wide");
+  node("CastLike", {"scale", "x"}, "factor");
+  node("Mul", {"wide", "factor"}, "y");
+  auto imported = import();
+  ASSERT_TRUE(succeeded(imported)) << messages.front();
+  EXPECT_FALSE(imported->weights.contains("scale"));
+  int64_t quantized = 0;
+  imported->module->walk([&](nn::FakeQuantizeOp op) {
+    EXPECT_EQ(op.getFormat(), nn::FloatFormat::E4M3FN);
+    EXPECT_TRUE(op.getSaturate());
+    ++quantized;
+  });
+  EXPECT_EQ(quantized, 1);
+  imported->module->walk([&](nn::ConstantOp op) {
+    auto values = op.getValue().getValues<float>();
+    EXPECT_EQ(values[0], 1.0f);
+    EXPECT_EQ(values[1], -3.0f);
+  });
+  roleRules = {{frontend::RoleRule::Train, "scale"}};
+  expectError("initializer 'scale' is of float8e4m3fn, which does not train");
 }
 
 TEST_F(OnnxImport, NamesThatPeopleUseAreKeptOrRefused) {

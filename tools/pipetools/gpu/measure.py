@@ -112,12 +112,12 @@ class Measurement:
     def executable(self, program):
         return os.path.join(program.folder(self.work), "train")
 
-    def train(self, program, folder, name, extra=(), prefix=(), timeout=600, saving=()):
+    def train(self, program, folder, name, extra=(), prefix=(), timeout=600, saving=None):
         """The weights' file, and what was printed."""
         path = os.path.join(folder, name + ".safetensors")
         output = call(
             [*prefix, self.executable(program), *training_options(program),
-             *(saving or ["--save", path]), *TRANSPORT, "--weights", program.initial(self.work), *extra],
+             *(saving(path) if saving else ["--save", path]), *TRANSPORT, "--weights", program.initial(self.work), *extra],
             "training", self.environment, self.seconds(timeout))
         return path, output
 
@@ -129,9 +129,9 @@ class Measurement:
         path, _ = self.train(program, folder, "run")
         compared = path
         if program.compared_steps() != STEPS:
-            compared = os.path.join(folder, "compared.safetensors")
-            self.train(program, folder, "", ["--steps", str(program.compared_steps())],
-                       saving=program.saving(compared))
+            compared, _ = self.train(program, folder, "compared",
+                                     ["--steps", str(program.compared_steps())],
+                                     saving=program.saving)
         difference, where = program.difference(self.work, compared)
         most = program.allowed()
         failures = []

@@ -2,6 +2,7 @@
 
 import os
 import re
+import typing
 import zlib
 
 from ..agreement import allowed, worst_difference
@@ -40,19 +41,27 @@ BIG = {
 OVERHEAD = ("gpt2-124m", (16, 4, "adamw"))
 
 
-# What else a program may be compiled with, by name: the options; of these, those that
-# change what is summed, for the CPU target too; and whether its bits are its own. (Where
-# ZeRO-2 and 3 reduce the gradients of a stage more than once, they sum in another order.)
+class Variant(typing.NamedTuple):
+    """What else a program may be compiled with."""
+    options: list = []
+    # Those that change what is summed: the CPU target's program has them, too.
+    sums: list = []
+    # Its bits are its own: where ZeRO-2 and 3 reduce the gradients of a stage more than
+    # once, they sum in another order.
+    alone: bool = False
+
+
 VARIANTS = {
-    "remat-full": (["--remat", "full"], [], False),
-    "remat-pointwise": (["--remat", "pointwise"], [], False),
-    "clip": ([], ["--clip-norm", "0.1"], False),
-    "2-replicas": ([], ["--data-parallel", "2"], False),
-    "2-replicas-zero-1": (["--zero", "1"], ["--data-parallel", "2"], False),
-    "2-replicas-zero-2": (["--zero", "2"], ["--data-parallel", "2"], True),
-    "2-replicas-zero-3": (["--zero", "3"], ["--data-parallel", "2"], True),
-    "3-replicas-zero-1-clip": (["--zero", "1"], ["--data-parallel", "3", "--clip-norm", "0.1"],
-                               False),
+    "": Variant(),
+    "remat-full": Variant(["--remat", "full"]),
+    "remat-pointwise": Variant(["--remat", "pointwise"]),
+    "clip": Variant(sums=["--clip-norm", "0.1"]),
+    "2-replicas": Variant(sums=["--data-parallel", "2"]),
+    "2-replicas-zero-1": Variant(["--zero", "1"], ["--data-parallel", "2"]),
+    "2-replicas-zero-2": Variant(["--zero", "2"], ["--data-parallel", "2"], alone=True),
+    "2-replicas-zero-3": Variant(["--zero", "3"], ["--data-parallel", "2"], alone=True),
+    "3-replicas-zero-1-clip": Variant(["--zero", "1"],
+                                      ["--data-parallel", "3", "--clip-norm", "0.1"]),
 }
 VARIED = ("gpt2.train", "lenet.train", "resnet18.train")
 
@@ -101,14 +110,14 @@ class Program:
                         *self.sum_options()])
 
     def sum_options(self):
-        return VARIANTS[self.variant][1] if self.variant else []
+        return VARIANTS[self.variant].sums
 
     def variant_options(self):
-        return VARIANTS[self.variant][0] + self.sum_options() if self.variant else []
+        return VARIANTS[self.variant].options + self.sum_options()
 
     def cut(self):
         """Programs of one cut give the same bits."""
-        alone = self.variant and VARIANTS[self.variant][2]
+        alone = VARIANTS[self.variant].alone
         return self.summed_as(self.precision) + (f"-{self.variant}" if alone else "")
 
     def reference(self, work):
@@ -177,7 +186,7 @@ def agreement_programs(pipewright, models):
             for ranks in (2, 4) if each.trains and each.name not in ("auto", "1f1b") else ():
                 yield Program("agree", model, ranks, each.loops, each.name, "f32",
                               apart=each.alone)
-        for variant in VARIANTS if model in VARIED else ():
+        for variant in filter(None, VARIANTS) if model in VARIED else ():
             for ranks in (1, 2):
                 yield Program("agree", model, ranks, 1, "1f1b", "f32", variant=variant)
             if "zero" in variant:

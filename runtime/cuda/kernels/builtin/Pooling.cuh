@@ -28,9 +28,8 @@ struct Place {
   }
 };
 
-/// Of numbers that are not negative. Kernels spend most of their time on
-/// divisions: those by a stride or a dilation are done away with where it is
-/// small, which all threads find alike.
+/// Of a number that is not negative. Most strides and dilations are 1 or 2, and
+/// all threads have the same.
 __device__ inline int32_t divide(int32_t number, int32_t by) {
   return by == 1   ? number
          : by == 2 ? number >> 1
