@@ -276,6 +276,35 @@ def NNShareTransposes : Pass<"nn-share-transposes", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// nn-bubble-up-slices
+//===----------------------------------------------------------------------===//
+
+def NNBubbleUpSlices : Pass<"nn-bubble-up-slices", "::mlir::ModuleOp"> {
+  let summary = "Slice operands in place of what is computed from them";
+  let description = [{
+    Where all that is used of the result of a cheap elementwise op are slices,
+    also of reshapes of it, which together have no more elements, the op is
+    computed for each slice. A kernel that takes one then computes just what it
+    needs, and the whole is never stored. Slices of slices become one.
+
+    ```mlir
+    %1 = nn.add %x, %b
+      : (tensor<8x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>
+    %2 = nn.slice %1 starts = [0, 16] sizes = [8, 16] steps = [1, 1]
+      : tensor<8x32xf32> -> tensor<8x16xf32>
+    // becomes
+    %1 = nn.slice %x starts = [0, 16] sizes = [8, 16] steps = [1, 1]
+      : tensor<8x32xf32> -> tensor<8x16xf32>
+    %2 = nn.slice %b starts = [16] sizes = [16] steps = [1]
+      : tensor<32xf32> -> tensor<16xf32>
+    %3 = nn.add %1, %2
+      : (tensor<8x16xf32>, tensor<16xf32>) -> tensor<8x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // nn-form-kernels
 //===----------------------------------------------------------------------===//
 

@@ -66,8 +66,10 @@ void buildStagedPipeline(OpPassManager &pm,
   } else {
     pm.addPass(nn::createNNShareTransposes());
   }
-  if (options.formKernels)
+  if (options.formKernels) {
+    pm.addPass(nn::createNNBubbleUpSlices());
     pm.addPass(nn::createNNFormKernels());
+  }
   pm.addPass(pipe::createPipeRematerialize(rematerialize));
   if (options.formKernels && options.splitBackward)
     pm.addPass(pipe::createPipeSplitBackward());
@@ -78,6 +80,7 @@ void buildStagedPipeline(OpPassManager &pm,
 
 void buildKernelsOfStages(OpPassManager &pm,
                           const StagedPipelineOptions &options) {
+  pm.addPass(nn::createNNBubbleUpSlices());
   pm.addPass(nn::createNNFormKernels());
   if (options.splitBackward)
     pm.addPass(pipe::createPipeSplitBackward());

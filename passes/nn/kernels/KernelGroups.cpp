@@ -412,35 +412,7 @@ SmallVector<KernelGroup> Grouping::run() {
   return all;
 }
 
-/// Copies a cheap op for every slice of its result, if the slices do not
-/// overlap much: each kernel then computes just what it needs, and the whole is
-/// never stored.
-static void copyForSlices(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    auto kernel = dyn_cast<KernelOpInterface>(op);
-    if (!kernel || kernel.getRowSpace().walk != RowWalk::Cheap ||
-        op.hasOneUse() || op.use_empty())
-      continue;
-    int64_t sliced = 0;
-    bool onlySlices = llvm::all_of(op.getUsers(), [&](Operation *user) {
-      auto slice = dyn_cast<SliceOp>(user);
-      if (slice)
-        sliced += elementsOf(slice.getResult());
-      return slice != nullptr;
-    });
-    if (!onlySlices || sliced > elementsOf(op.getResult(0)))
-      continue;
-    SmallVector<OpOperand *> uses =
-        llvm::map_to_vector(op.getUses(), [](OpOperand &use) { return &use; });
-    for (OpOperand *use : ArrayRef(uses).drop_front()) {
-      OpBuilder builder(&op);
-      use->set(builder.clone(op)->getResult(0));
-    }
-  }
-}
-
 SmallVector<KernelGroup> groupOps(Block &block) {
-  copyForSlices(block);
   return Grouping(block).run();
 }
 

@@ -28,7 +28,7 @@ bool isLeaf(mlir::Operation *op);
 /// The value that `value` is a view of (itself when it is none).
 mlir::Value stripReshapes(mlir::Value value);
 
-/// Groups the kernel ops of `block`, except leaves. May copy cheap ops.
+/// Groups the kernel ops of `block`, except leaves.
 llvm::SmallVector<KernelGroup> groupOps(mlir::Block &block);
 
 } // namespace pipewright::nn
