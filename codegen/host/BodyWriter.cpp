@@ -34,7 +34,10 @@ Local BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
     size_t index = planned.getIndex();
     if (index >= whole.size())
       return {};
-    return whole[index];
+    bool isPart = value.getDefiningOp<nn::SubviewOp>() != nullptr;
+    return isPart ? writer.part(names.of(value), whole[index],
+                                planned.getOffset(), planned.getBytes())
+                  : whole[index];
   };
   switch (planned.getSpace()) {
   case pipe::BufferSpace::arena:
@@ -309,7 +312,7 @@ LogicalResult BodyWriter::writeCopy(pipe::CopyOp op) {
 }
 
 LogicalResult BodyWriter::write(Operation *op) {
-  if (isa<nn::ViewOpInterface, nn::ParameterOp>(op))
+  if (pipe::seesBytes(op) || isa<nn::ParameterOp>(op))
     return success();
   // What a library call has added itself is not written again.
   auto sum = dyn_cast<nn::AccumulateGradientOp>(op);

@@ -11,6 +11,12 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
+int64_t pipewright::nn::bytesOfElement(Type element) {
+  const unsigned bits =
+      element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+  return std::max<int64_t>(1, bits / 8);
+}
+
 int64_t pipewright::nn::elementsOf(Value tensor) {
   return llvm::product_of(shapeOf(tensor));
 }

@@ -80,6 +80,9 @@ struct RowSpace {
   }
 };
 
+/// Bytes that a buffer has for each element of a tensor.
+int64_t bytesOfElement(mlir::Type element);
+
 /// The number of elements of a tensor.
 int64_t elementsOf(mlir::Value tensor);
 

@@ -1,6 +1,6 @@
 //===- NNKernel.cpp - Calls of compiled kernels ---------------------------===//
 //
-// The check that a launch fits its kernel.
+// The checks that a launch fits its kernel, and a subview its operand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,5 +36,30 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTables) {
     error.attachNote(function.getLoc()) << "the kernel is here";
     return error;
   }
+  return success();
+}
+
+int64_t SubviewOp::getByteOffset() {
+  return static_cast<int64_t>(getStart()) *
+         bytesOfElement(getX().getType().getElementType());
+}
+
+LogicalResult SubviewOp::verify() {
+  RankedTensorType from = getX().getType(), to = getResult().getType();
+  const auto start = static_cast<int64_t>(getStart());
+  const int64_t last = from.getNumElements() - to.getNumElements();
+  // (C1)
+  if (start < 0 || start > last)
+    return emitOpError("expects ")
+           << to.getNumElements() << " elements of " << from
+           << ", but got those from " << start << " on";
+  // (C2)
+  if (from.getElementType() != to.getElementType())
+    return emitOpError("expects one element type, but got ")
+           << from << " and " << to;
+  // (C3)
+  if (getByteOffset() % kAlignment != 0)
+    return emitOpError("expects to begin at a multiple of ")
+           << kAlignment << " bytes, but got byte " << getByteOffset();
   return success();
 }

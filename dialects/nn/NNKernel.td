@@ -1,6 +1,7 @@
 //===- NNKernel.td - Calls of compiled kernels -------------*- tablegen -*-===//
 //
-// What is left of the compiled ops after nn-form-kernels: calls.
+// What is left of the compiled ops after nn-form-kernels: calls, and what they
+// read where it lies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +35,38 @@ def NN_LaunchOp : NN_Op<"launch", [
   let results = (outs Variadic<NN_Tensor>:$outputs);
   let assemblyFormat = [{
     $kernel `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)
+  }];
+}
+
+def NN_SubviewOp : NN_Op<"subview", [
+    Pure, NN_KnownByName, NN_Integers<"Picked">]> {
+  let summary = "See some elements that follow each other, where they lie";
+  let description = [{
+    The elements from number `start` on, in row-major order, under another
+    shape. It needs no code and no buffer: its place is in its operand's.
+    Created by `nn-form-subviews` of slices; no gradient flows.
+
+    Constraints:
+    - (C1) the operand has as many elements from `start` on.
+    - (C2) operand and result have one element type.
+    - (C3) the first element lies at a multiple of 64 bytes, as all buffers do.
+
+    Example:
+
+    ```mlir
+    %y = nn.subview %x at 2048 : tensor<4x8x128xf32> -> tensor<8x128xf32>
+    ```
+  }];
+  let arguments = (ins NN_Tensor:$x, I64Attr:$start);
+  let results = (outs NN_Tensor:$result);
+  let assemblyFormat = [{
+    $x `at` $start attr-dict `:` type($x) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t kAlignment = 64;
+    /// Bytes in front of the first element.
+    int64_t getByteOffset();
   }];
 }
 

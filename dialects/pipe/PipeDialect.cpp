@@ -106,7 +106,5 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
 }
 
 int64_t pipewright::pipe::byteSize(RankedTensorType type) {
-  unsigned bits =
-      type.getElementType().isIndex() ? 64 : type.getElementTypeBitWidth();
-  return type.getNumElements() * std::max<int64_t>(1, bits / 8);
+  return type.getNumElements() * nn::bytesOfElement(type.getElementType());
 }

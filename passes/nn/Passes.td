@@ -305,6 +305,32 @@ def NNBubbleUpSlices : Pass<"nn-bubble-up-slices", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// nn-form-subviews
+//===----------------------------------------------------------------------===//
+
+def NNFormSubviews : Pass<"nn-form-subviews", "::mlir::ModuleOp"> {
+  let summary = "Read the rows of slices where they lie";
+  let description = [{
+    A slice whose rows follow each other in its operand, from a multiple of 64
+    bytes on, becomes an `nn.subview` of these rows, and a slice of their
+    columns if it has not all. Not where the kernel that computes the operand
+    may take in the slice. Nothing is copied, and kernels that differ only in
+    which rows they read are one.
+
+    ```mlir
+    %1 = nn.slice %0 starts = [3, 0, 0] sizes = [1, 16, 256] steps = [1, 1, 1]
+      : tensor<64x16x1024xf32> -> tensor<1x16x256xf32>
+    // becomes
+    %1 = nn.subview %0 at 49152
+      : tensor<64x16x1024xf32> -> tensor<1x16x1024xf32>
+    %2 = nn.slice %1 starts = [0, 0, 0] sizes = [1, 16, 256] steps = [1, 1, 1]
+      : tensor<1x16x1024xf32> -> tensor<1x16x256xf32>
+    ```
+  }];
+  let dependentDialects = ["::pipewright::nn::NNDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // nn-form-kernels
 //===----------------------------------------------------------------------===//
 

@@ -68,6 +68,7 @@ void buildStagedPipeline(OpPassManager &pm,
   }
   if (options.formKernels) {
     pm.addPass(nn::createNNBubbleUpSlices());
+    pm.addPass(nn::createNNFormSubviews());
     pm.addPass(nn::createNNFormKernels());
   }
   pm.addPass(pipe::createPipeRematerialize(rematerialize));
@@ -81,6 +82,7 @@ void buildStagedPipeline(OpPassManager &pm,
 void buildKernelsOfStages(OpPassManager &pm,
                           const StagedPipelineOptions &options) {
   pm.addPass(nn::createNNBubbleUpSlices());
+  pm.addPass(nn::createNNFormSubviews());
   pm.addPass(nn::createNNFormKernels());
   if (options.splitBackward)
     pm.addPass(pipe::createPipeSplitBackward());

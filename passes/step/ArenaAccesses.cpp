@@ -58,7 +58,7 @@ PlaceOp ArenaAccesses::placeOf(FlatSymbolRefAttr weight, StringRef stage) {
 LogicalResult ArenaAccesses::addBodyOp(StageOp stage, Operation &op,
                                        Accesses &accesses) {
   // Reads of weights and views touch nothing; whoever uses them does.
-  if (isa<nn::ParameterOp, nn::ViewOpInterface, ReturnOp>(op))
+  if (seesBytes(&op) || isa<nn::ParameterOp, ReturnOp>(op))
     return success();
   for (Value operand : op.getOperands()) {
     // What was added in place is part of the gradient already.

@@ -94,13 +94,26 @@ BufferAttr pipewright::pipe::bufferOf(Value value) {
   return cast<BufferAttr>(buffers[result.getResultNumber()]);
 }
 
+bool pipewright::pipe::seesBytes(Operation *op) {
+  return isa<nn::ViewOpInterface, nn::SubviewOp>(op);
+}
+
 Value pipewright::pipe::rootOf(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<nn::ViewOpInterface>(op))
+    if (!seesBytes(op))
       break;
     value = op->getOperand(0);
   }
   return value;
+}
+
+BufferAttr pipewright::pipe::bufferOfView(Operation *view, BufferAttr operand) {
+  auto part = dyn_cast<nn::SubviewOp>(view);
+  if (!part)
+    return operand;
+  return BufferAttr::get(
+      view->getContext(), operand.getSpace(), operand.getIndex(),
+      operand.getOffset() + part.getByteOffset(), bytesOf(part.getResult()));
 }
 
 static bool addsByItself(Value product) {

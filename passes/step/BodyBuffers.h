@@ -58,8 +58,15 @@ llvm::SmallVector<BufferAttr> argumentBuffers(mlir::Operation *body);
 /// by its op's `pipe.buffers`. Null where the body is not planned.
 BufferAttr bufferOf(mlir::Value value);
 
-/// The value whose bytes `value` is: views are seen through.
+/// Whether the result of `op` is bytes of its operand: all, or a part.
+bool seesBytes(mlir::Operation *op);
+
+/// The value that `value` is the bytes of, or some of them: views and subviews
+/// are seen through.
 mlir::Value rootOf(mlir::Value value);
+
+/// The place of what `seesBytes` in the place of its operand.
+BufferAttr bufferOfView(mlir::Operation *view, BufferAttr operand);
 
 /// The op that adds a product to a gradient, where the library call or the
 /// kernel that makes the product adds by itself, because nothing else reads it.

@@ -64,7 +64,8 @@ static double arithmeticSeconds(Operation *op, int64_t flops,
 BodyWork workOf(Region &body, const MachineModel &machine) {
   BodyWork work;
   for (Operation &op : body.getOps()) {
-    if (isa<nn::ViewOpInterface, nn::ParameterOp, nn::ConstantOp>(op) ||
+    if (isa<nn::ViewOpInterface, nn::SubviewOp, nn::ParameterOp,
+            nn::ConstantOp>(op) ||
         op.hasTrait<OpTrait::IsTerminator>())
       continue;
     int64_t flops = flopsOf(&op);

@@ -164,7 +164,7 @@ static bool usedOutside(Value value, const SetVector<Operation *> &inside) {
 /// Erases views and leaves that nobody uses.
 static void eraseDead(Block &body) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(body)))
-    if ((isa<ViewOpInterface>(op) || isLeaf(&op)) && op.use_empty())
+    if ((isa<ViewOpInterface, SubviewOp>(op) || isLeaf(&op)) && op.use_empty())
       op.erase();
 }
 

@@ -149,11 +149,12 @@ LogicalResult BodyVerifier::verifyOp(Operation &op) {
                << buffer;
       continue;
     }
-    if (isa<nn::ViewOpInterface>(op)) {
-      if (buffer != reads.front())
+    if (seesBytes(&op)) {
+      BufferAttr expected = bufferOfView(&op, reads.front());
+      if (buffer != expected)
         return op.emitOpError("expects the buffer of what it views, ")
-               << reads.front() << ", but got " << buffer;
-      memory.alias(result, op.getOperand(0));
+               << expected << ", but got " << buffer;
+      memory.alias(result, op.getOperand(0), buffer);
       continue;
     }
     if (buffer.getSpace() == BufferSpace::input ||

@@ -29,11 +29,10 @@ public:
     spaceOf(buffer).write(buffer.getOffset(), buffer.getBytes(), known->second);
   }
 
-  /// The value is that of `source`, and in the same bytes.
-  void alias(mlir::Value value, mlir::Value source) {
-    // Copies: an insertion moves what the maps refer to.
+  /// The value is that of `source`, or a part of it, in the bytes of `buffer`.
+  void alias(mlir::Value value, mlir::Value source, BufferAttr buffer) {
+    // A copy: an insertion moves what the map refers to.
     int64_t number = numbers.at(source);
-    BufferAttr buffer = buffers.at(source);
     numbers[value] = number;
     buffers[value] = buffer;
   }

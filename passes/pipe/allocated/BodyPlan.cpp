@@ -2,8 +2,8 @@
 //
 // A value and its views form one buffer, named by its root. A root that an op
 // of the body makes may leave the body once; whatever leaves otherwise
-// (arguments, weights, a value that is both returned and stashed) is copied at
-// the end.
+// (arguments, weights, a part of a value, a value that is both returned and
+// stashed) is copied at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static bool writesState(Operation &op, StringAttr symbol) {
 /// Whether an op at or behind `write` uses the value or a view of it.
 static bool isUsedFrom(Operation &write, Value value) {
   return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    if (isa<nn::ViewOpInterface>(user))
+    if (seesBytes(user))
       return llvm::any_of(user->getResults(),
                           [&](Value view) { return isUsedFrom(write, view); });
     Operation *inBlock = write.getBlock()->findAncestorOpInBlock(*user);
@@ -71,7 +71,8 @@ static void separateLeavingValues(Operation *body) {
     Value root = rootOf(operand.get());
     bool isMadeHere = !isa<BlockArgument>(root) &&
                       !isa<nn::ParameterOp>(root.getDefiningOp());
-    if (isMadeHere && leaving.insert(root).second)
+    bool isWhole = bytesOf(root) == bytesOf(operand.get());
+    if (isMadeHere && isWhole && leaving.insert(root).second)
       continue;
     auto copy = CopyOp::create(builder, results.getLoc(),
                                operand.get().getType(), operand.get());
@@ -108,7 +109,7 @@ void BodyPlan::planTemporaries() {
       if (found != temporaries.end())
         lives[found->second].end = point;
     }
-    if (isa<nn::ParameterOp, nn::ViewOpInterface>(op))
+    if (seesBytes(&op) || isa<nn::ParameterOp>(op))
       continue;
     for (Value result : op.getResults()) {
       if (leaving.contains(result) || addedInPlace(result))
@@ -148,7 +149,9 @@ void BodyPlan::write(const ArenaLayout &layout, int32_t stage,
       continue;
     SmallVector<Attribute> buffers;
     for (Value result : op.getResults())
-      buffers.push_back(bufferOfRoot(rootOf(result), layout, stage, workspace));
+      buffers.push_back(seesBytes(&op)
+                            ? bufferOfView(&op, bufferOf(op.getOperand(0)))
+                            : bufferOfRoot(result, layout, stage, workspace));
     op.setDiscardableAttr(PipeDialect::kBuffers,
                           ArrayAttr::get(body->getContext(), buffers));
   }

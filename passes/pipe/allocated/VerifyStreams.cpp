@@ -277,7 +277,7 @@ LogicalResult RaceDetector::writePlace(Operation *op, FlatSymbolRefAttr weight,
 
 LogicalResult RaceDetector::runBodyOp(TaskOp task, Operation &op) {
   // Weights are read by the ops that use them.
-  if (isa<nn::ParameterOp, nn::ViewOpInterface>(op))
+  if (seesBytes(&op) || isa<nn::ParameterOp>(op))
     return success();
   for (Value operand : op.getOperands())
     // A product that is added in place has no bytes of its own.

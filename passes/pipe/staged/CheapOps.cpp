@@ -11,11 +11,11 @@ namespace pipewright::pipe {
 bool isElementOp(Operation *op) {
   auto kernel = dyn_cast<nn::KernelOpInterface>(op);
   return kernel ? kernel.getRowSpace().isElementwise()
-                : isa<nn::ViewOpInterface, nn::ParameterOp>(op);
+                : isa<nn::ViewOpInterface, nn::SubviewOp, nn::ParameterOp>(op);
 }
 
 bool isView(Operation *op) {
-  return isa<nn::ViewOpInterface, nn::BroadcastToOp>(op);
+  return isa<nn::ViewOpInterface, nn::SubviewOp, nn::BroadcastToOp>(op);
 }
 
 /// The weight that `op` reads; null if it reads none.

@@ -1,7 +1,7 @@
 // RUN: pipewright-opt %s --verify-roundtrip | FileCheck %s
 // RUN: pipewright-opt %s --mlir-print-op-generic | pipewright-opt | FileCheck %s
 
-// Launches are printed as they are parsed, in both forms.
+// Launches and subviews are printed as they are parsed, in both forms.
 
 module @kernels {
   func.func @bias_relu(%x: tensor<4x8xf32>, %b: tensor<8xf32>) -> tensor<4x8xf32> {
@@ -25,4 +25,11 @@ func.func @launch_lowered(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   // CHECK: nn.launch @kernels::@lowered
   %0 = nn.launch @kernels::@lowered(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
+}
+
+// CHECK-LABEL: func @subview
+func.func @subview(%x: tensor<4x8x16xbf16>) -> tensor<2x16xbf16> {
+  // CHECK: nn.subview %{{.*}} at 480 : tensor<4x8x16xbf16> -> tensor<2x16xbf16>
+  %0 = nn.subview %x at 480 : tensor<4x8x16xbf16> -> tensor<2x16xbf16>
+  return %0 : tensor<2x16xbf16>
 }

@@ -266,3 +266,42 @@ module attributes {pipe.program = #pipe.program<micro_batches = 2, optimizer = <
     pipe.task weight_gradient @s0 micro_batch 1 (%ho1) : (!pipe.handover<@s0>) -> ()
   }
 }
+
+// -----
+
+// Subviews lie in their operands, which live as long; a part that leaves the
+// body is copied.
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <sgd>>} {
+  // CHECK-LABEL: pipe.stage @s0
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<4x16xf32>):
+      // CHECK: nn.subview %{{.*}} at 16 {pipe.buffers = [#pipe.buffer<input 0 at 64 bytes 128>]}
+      %i = nn.subview %x at 16 : tensor<4x16xf32> -> tensor<2x16xf32>
+      // CHECK: nn.relu %{{.*}} {pipe.buffers = [#pipe.buffer<arena 0 at [[#A:]] bytes 256>]}
+      %a = nn.relu %x : tensor<4x16xf32>
+      // CHECK: nn.subview %{{.*}} at 0 {pipe.buffers = [#pipe.buffer<arena 0 at [[#A]] bytes 128>]}
+      %p = nn.subview %a at 0 : tensor<4x16xf32> -> tensor<2x16xf32>
+      // CHECK: nn.reshape %{{.*}} {pipe.buffers = [#pipe.buffer<arena 0 at [[#A]] bytes 128>]}
+      %r = nn.reshape %p : tensor<2x16xf32> -> tensor<32xf32>
+      // CHECK: nn.subview %{{.*}} at 16 {pipe.buffers = [#pipe.buffer<arena 0 at [[#A+64]] bytes 64>]}
+      %q = nn.subview %r at 16 : tensor<32xf32> -> tensor<16xf32>
+      // Not where %a was: %q is still read.
+      // CHECK-NOT: nn.neg %{{.*}} {pipe.buffers = [#pipe.buffer<arena 0 at [[#A]] bytes 128>]}
+      // CHECK: nn.neg
+      %b = nn.neg %i : tensor<2x16xf32>
+      %c = nn.add %b, %q : (tensor<2x16xf32>, tensor<16xf32>) -> tensor<2x16xf32>
+      // CHECK: %[[Y:.*]] = nn.abs %{{.*}} {pipe.buffers = [#pipe.buffer<output 0 at 0 bytes 128>]}
+      %y = nn.abs %c : tensor<2x16xf32>
+      // CHECK: %[[S:.*]] = nn.subview %[[Y]] at 16 {pipe.buffers = [#pipe.buffer<output 0 at 64 bytes 64>]}
+      %s = nn.subview %y at 16 : tensor<2x16xf32> -> tensor<16xf32>
+      // CHECK: pipe.copy %[[S]] {pipe.buffers = [#pipe.buffer<output 1 at 0 bytes 64>]}
+      // CHECK-NEXT: pipe.return
+      pipe.return %y, %s : tensor<2x16xf32>, tensor<16xf32>
+    }
+  }
+  pipe.rank 0 train {
+    %x = pipe.input "x" micro_batch 0 for @s0 : tensor<4x16xf32>
+    %y:2 = pipe.task forward @s0 micro_batch 0 (%x) : (tensor<4x16xf32>) -> (tensor<2x16xf32>, tensor<16xf32>)
+  }
+}

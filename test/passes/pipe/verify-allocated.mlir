@@ -470,3 +470,72 @@ module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
     %ho = pipe.task input_gradient @s0 micro_batch 0 (%x) buffers [#pipe.buffer<arena 0 at 64 bytes 16>] : (tensor<4xf32>) -> !pipe.handover<@s0>
   }
 }
+
+// -----
+
+// A subview lies in its operand, which may be read as a whole, too.
+module {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<32xf32>):
+      %v = nn.subview %x at 16 {pipe.buffers = [#pipe.buffer<input 0 at 64 bytes 64>]} : tensor<32xf32> -> tensor<16xf32>
+      %a = nn.relu %v {pipe.buffers = [#pipe.buffer<arena 0 at 192 bytes 64>]} : tensor<16xf32>
+      %b = nn.neg %x {pipe.buffers = [#pipe.buffer<arena 0 at 256 bytes 128>]} : tensor<32xf32>
+      %w = nn.subview %b at 0 {pipe.buffers = [#pipe.buffer<arena 0 at 256 bytes 64>]} : tensor<32xf32> -> tensor<16xf32>
+      %c = nn.add %a, %w {pipe.buffers = [#pipe.buffer<output 0 at 0 bytes 64>]} : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+      pipe.return %c : tensor<16xf32>
+    }
+  }
+  pipe.arena rank 0 bytes 384 {
+  }
+  pipe.rank 0 train {
+    %x = pipe.input "x" micro_batch 0 for @s0 buffers [#pipe.buffer<arena 0 at 0 bytes 128>] : tensor<32xf32>
+    %y = pipe.task forward @s0 micro_batch 0 (%x) buffers [#pipe.buffer<arena 0 at 128 bytes 64>] : (tensor<32xf32>) -> tensor<16xf32>
+  }
+}
+
+// -----
+
+// A subview elsewhere.
+module {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<32xf32>):
+      // expected-error @below {{'nn.subview' op expects the buffer of what it views, #pipe.buffer<input 0 at 64 bytes 64>, but got #pipe.buffer<input 0 at 0 bytes 64>}}
+      %v = nn.subview %x at 16 {pipe.buffers = [#pipe.buffer<input 0 at 0 bytes 64>]} : tensor<32xf32> -> tensor<16xf32>
+      %a = nn.relu %v {pipe.buffers = [#pipe.buffer<output 0 at 0 bytes 64>]} : tensor<16xf32>
+      pipe.return %a : tensor<16xf32>
+    }
+  }
+  pipe.arena rank 0 bytes 192 {
+  }
+  pipe.rank 0 train {
+    %x = pipe.input "x" micro_batch 0 for @s0 buffers [#pipe.buffer<arena 0 at 0 bytes 128>] : tensor<32xf32>
+    %y = pipe.task forward @s0 micro_batch 0 (%x) buffers [#pipe.buffer<arena 0 at 128 bytes 64>] : (tensor<32xf32>) -> tensor<16xf32>
+  }
+}
+
+// -----
+
+// Other data is written over the part that a subview sees.
+module {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [#pipe.input<"x">] {
+    ^bb0(%x: tensor<32xf32>):
+      %a = nn.neg %x {pipe.buffers = [#pipe.buffer<arena 0 at 192 bytes 128>]} : tensor<32xf32>
+      %u = nn.subview %a at 0 {pipe.buffers = [#pipe.buffer<arena 0 at 192 bytes 64>]} : tensor<32xf32> -> tensor<16xf32>
+      %v = nn.subview %a at 16 {pipe.buffers = [#pipe.buffer<arena 0 at 256 bytes 64>]} : tensor<32xf32> -> tensor<16xf32>
+      // expected-note @below {{by this op}}
+      %b = nn.relu %u {pipe.buffers = [#pipe.buffer<arena 0 at 256 bytes 64>]} : tensor<16xf32>
+      // expected-error @below {{'nn.add' op reads #pipe.buffer<arena 0 at 256 bytes 64> after other data was written there}}
+      %c = nn.add %v, %b {pipe.buffers = [#pipe.buffer<output 0 at 0 bytes 64>]} : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
+      pipe.return %c : tensor<16xf32>
+    }
+  }
+  pipe.arena rank 0 bytes 320 {
+  }
+  pipe.rank 0 train {
+    %x = pipe.input "x" micro_batch 0 for @s0 buffers [#pipe.buffer<arena 0 at 0 bytes 128>] : tensor<32xf32>
+    %y = pipe.task forward @s0 micro_batch 0 (%x) buffers [#pipe.buffer<arena 0 at 128 bytes 64>] : (tensor<32xf32>) -> tensor<16xf32>
+  }
+}
