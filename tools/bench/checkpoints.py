@@ -4,7 +4,10 @@
     tools/bench/checkpoints.py MODEL.onnx [--rounds 3] [--steps 30] [--every 10] [--ranks 1]
                                [--micro-batch-size 1] [--cores 0,1] [--python PYTHON]
 
-Rounds alternate. A save by itself is a run of one step that keeps a checkpoint less one that keeps
+Rounds alternate. Single steps of some machines spread by more than a checkpoint costs, so the steps
+of one run are compared, too: the mean of a cycle, from one checkpoint to the next, with its second
+half, in which nothing is saved any more; each place in the cycle by its median over all cycles
+behind the first checkpoint. A save by itself is a run of one step that keeps a checkpoint less one that keeps
 none, as wall time. With --python, an interpreter that has torch, the same number of values as
 float32 is saved by torch.distributed.checkpoint (DCP), too. Prints two Markdown tables.
 """
@@ -37,6 +40,18 @@ def folder_bytes(folder):
     return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
 
+def whole_cycles(seconds, every):
+    """The steps from each checkpoint to the next, without what the run leaves of a cycle."""
+    return [seconds[begin:begin + every]
+            for begin in range(every, len(seconds) - every + 1, every)]
+
+
+def cost_of_cycles(cycles):
+    """Seconds of a step with nothing to save, and of the mean step of a cycle."""
+    places = [statistics.median(place) for place in zip(*cycles)]
+    return statistics.mean(places[len(places) // 2:]), statistics.mean(places)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("model")
@@ -54,23 +69,28 @@ def main():
                         "--micro-batch-size", a.micro_batch_size, "--optimizer", "adamw")
 
     def timed(steps, *options):
-        """Seconds of all, and the mean of the steps behind the first two."""
+        """Seconds of all, and of each step."""
         shutil.rmtree(kept, ignore_errors=True)
         with tempfile.NamedTemporaryFile(suffix=".jsonl") as log:
             begin = time.perf_counter()
             bench.train(out, steps, a.cores, 1, log.name, options=options)
             whole = time.perf_counter() - begin
-            seconds = bench.read_seconds(log.name)[2:]
-        return whole, statistics.mean(seconds) if seconds else 0.0
+            return whole, bench.read_seconds(log.name)
 
     def keep(every):
         return "--checkpoint", kept, "--checkpoint-every", every
 
-    ratios, without, having, saves = [], [], [], []
+    def mean(seconds):
+        """Milliseconds of the steps behind the first two, which warm up."""
+        return 1e3 * statistics.mean(seconds[2:])
+
+    ratios, without, having, saves, cycles = [], [], [], [], []
     for _ in range(a.rounds):
-        without.append(1e3 * timed(a.steps)[1])
-        having.append(1e3 * timed(a.steps, *keep(a.every))[1])
+        without.append(mean(timed(a.steps)[1]))
+        seconds = timed(a.steps, *keep(a.every))[1]
+        having.append(mean(seconds))
         ratios.append(having[-1] / without[-1])
+        cycles += whole_cycles(seconds, a.every)
         saves.append(timed(1, *keep(1))[0] - timed(1)[0])
     timed(1, *keep(1))
     size = folder_bytes(kept)
@@ -78,6 +98,14 @@ def main():
     print("|---|---|---|---|")
     print(f"| {a.every} steps | {statistics.median(without):.1f} | {statistics.median(having):.1f} | "
           f"{with_range(ratios, 3)} |\n")
+    if statistics.median(saves) > a.every / 2 * statistics.median(without) / 1e3:
+        print("A save takes longer than half a cycle: there are no steps without one.\n")
+    elif cycles:
+        print("| cycles | steps with nothing to save ms | all ms | all / those |")
+        print("|---|---|---|---|")
+        free, all_steps = cost_of_cycles(cycles)
+        print(f"| {len(cycles)} | {1e3 * free:.1f} | {1e3 * all_steps:.1f} | "
+              f"**{all_steps / free:.3f}** |\n")
     print("| a save by itself | MB | s | MB/s |")
     print("|---|---|---|---|")
 

@@ -309,6 +309,36 @@ TEST(Edges, UnaryOps) {
     }
 }
 
+/// Formats "UZ" have one zero; comparisons do not tell it from the other.
+TEST(Edges, ZerosOfFloatFormats) {
+  std::vector<double> x = {-0.0, 0.0, -1e-45, 1e-45, -1e-12, 1e-12};
+  const std::pair<const char *, bool> formats[] = {{"f8E4M3FN", true},
+                                                   {"f8E4M3FNUZ", false},
+                                                   {"f8E5M2", true},
+                                                   {"f8E5M2FNUZ", false}};
+  std::string text;
+  for (auto [format, isSigned] : formats)
+    text += kernelText(format, x.size(), {"%x"},
+                       std::string("%q = nn.fake_quantize %x to ") + format +
+                           " : $T\n"
+                           "%1 = nn.constant dense<1.0> : tensor<f32>\n"
+                           "%0 = nn.div %1, %q : (tensor<f32>, $T) -> $T\n");
+  Program program(withGradients(text));
+  ASSERT_TRUE(program.ok);
+  for (auto [format, isSigned] : formats)
+    for (bool onGpu : {false, true}) {
+      std::vector<Buffer> buffers = fill(findKernel(program, format), {x});
+      if (onGpu)
+        program.callOnGpu(format, buffers);
+      else
+        program.call(format, buffers);
+      for (size_t i = 0; i < x.size(); ++i)
+        EXPECT_EQ(buffers[2].get(i),
+                  isSigned && std::signbit(x[i]) ? -kInf : kInf)
+            << format << (onGpu ? " on a GPU" : "") << " of " << x[i];
+    }
+}
+
 TEST(Edges, ConstantPowers) {
   std::vector<double> x = specialNumbers();
   std::string text;
