@@ -17,6 +17,7 @@
 #include "frontends/onnx/NodeContext.h"
 #include "frontends/onnx/OpRegistry.h"
 #include "frontends/onnx/Subgraphs.h"
+#include "llvm/ADT/StringSwitch.h"
 
 #include <cmath>
 
@@ -108,6 +109,21 @@ void GraphImporter::recordBuilt(const onnx::NodeProto &node, Operation *before,
       built[node.op_type()].add(&op, givesFloats);
 }
 
+/// Floats of 8 bits that an op only moves stay what they are: a cast to what
+/// its result is rounds to them.
+void GraphImporter::keepFormat(const NodeContext &context,
+                               const onnx::NodeProto &node) {
+  const bool moves = llvm::StringSwitch<bool>(node.op_type())
+                         .Cases({"Flatten", "Identity", "Pad", "Reshape"}, true)
+                         .Cases({"Squeeze", "Transpose", "Unsqueeze"}, true)
+                         .Default(false);
+  if (!moves || context.numInputs() == 0 || context.numOutputs() == 0)
+    return;
+  auto result = values.find(context.outputName(0));
+  if (result != values.end())
+    result->second.format = context.input(0).format;
+}
+
 LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
   NodeContext context(*this, node, namesOf(node));
   noteStages(node, context.getLabel());
@@ -135,6 +151,7 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node) {
   Operation *before = body.empty() ? nullptr : &body.back();
   if (failed(run(context)) || failed(context.checkAttributes()))
     return failure();
+  keepFormat(context, node);
   recordBuilt(node, before, context.b.getLoc());
   if (failed(checkBatch(context)))
     return failure();

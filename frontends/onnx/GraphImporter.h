@@ -292,6 +292,7 @@ private:
   std::string instanceName(llvm::StringRef place, llvm::StringRef name);
   llvm::LogicalResult checkInlined(NodeContext &n);
   void countElements(const onnx::NodeProto &node);
+  void keepFormat(const NodeContext &context, const onnx::NodeProto &node);
   void recordBuilt(const onnx::NodeProto &node, mlir::Operation *before,
                    mlir::Location loc);
   llvm::FailureOr<ImportedValue>

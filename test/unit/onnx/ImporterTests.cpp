@@ -521,9 +521,14 @@ TEST_F(OnnxImport, Float8WeightsAreConstantsAndDoNotTrain) {
   scale.set_raw_data("\x38\xc4"); // 1 and -3 of E4M3FN.
   value(*model.mutable_graph()->add_input(), "x", {3, 2}, TensorProto::FLOAT);
   value(*model.mutable_graph()->add_output(), "y", {3, 2}, TensorProto::FLOAT);
-  // What is like float8 is rounded to it.
-  node("CastLike", {"x", "scale"}, "rounded");
-  node("CastLike", {"rounded", "x"}, "wide");
+  // What is like float8 is rounded to it, also where that was moved.
+  node("Flatten", {"scale"}, "row");
+  node("CastLike", {"x", "row"}, "rounded");
+  node("Transpose", {"rounded"}, "turned");
+  node("CastLike", {"x", "turned"}, "again");
+  node("CastLike", {"rounded", "x"}, "first");
+  node("CastLike", {"again", "x"}, "second");
+  node("Add", {"first", "second"}, "wide");
   node("CastLike", {"scale", "x"}, "factor");
   node("Mul", {"wide", "factor"}, "y");
   auto imported = import();
@@ -535,7 +540,7 @@ TEST_F(OnnxImport, Float8WeightsAreConstantsAndDoNotTrain) {
     EXPECT_TRUE(op.getSaturate());
     ++quantized;
   });
-  EXPECT_EQ(quantized, 1);
+  EXPECT_EQ(quantized, 2);
   imported->module->walk([&](nn::ConstantOp op) {
     auto values = op.getValue().getValues<float>();
     EXPECT_EQ(values[0], 1.0f);
