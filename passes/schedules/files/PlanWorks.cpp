@@ -104,6 +104,24 @@ static llvm::Error readWork(const Object &object, const JsonPath &place,
             return readInteger(v, at, work.replicas, {1, int64_t(1) << 20});
           }))
     return error;
+  // Of works before this one: there is no circle of them.
+  const int64_t before = static_cast<int64_t>(plan.timedWorks.size()) - 1;
+  auto readNeeds = [&](const Value &value, const JsonPath &at) -> llvm::Error {
+    const Array *list = nullptr;
+    if (llvm::Error error = readArray(value, at, list))
+      return error;
+    if (!list->empty() && before == 0)
+      return refuseAt(at, "expects no work, as none is before this one");
+    for (auto [i, entry] : llvm::enumerate(*list))
+      if (llvm::Error error = readInteger(
+              entry, at.at(i), work.needs.emplace_back(), {0, before - 1}))
+        return error;
+    llvm::sort(work.needs);
+    work.needs.erase(llvm::unique(work.needs), work.needs.end());
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = readIfGiven(object, place, "needs", readNeeds))
+    return error;
   if (llvm::Error error = readIfGiven(object, place, "time", readTime))
     return error;
   if (llvm::Error error = readMembers(object, place, plan.schedule, work))
@@ -133,10 +151,11 @@ llvm::Error plan::readWorks(const Value &value, const JsonPath &place,
   for (auto [i, entry] : llvm::enumerate(*list)) {
     const Object *object = nullptr;
     JsonPath at = place.at(i);
-    if (llvm::Error error = readObject(entry, at,
-                                       {"kind", "of", "bytes", "ranks",
-                                        "posted", "waited", "time", "replicas"},
-                                       object))
+    if (llvm::Error error =
+            readObject(entry, at,
+                       {"kind", "of", "bytes", "ranks", "posted", "waited",
+                        "time", "replicas", "needs"},
+                       object))
       return error;
     if (llvm::Error error = readWork(*object, at, plan))
       return error;

@@ -142,6 +142,8 @@ static Value worksToJson(llvm::ArrayRef<TimedWork> works) {
                  {"time", Array{time.start, time.end}}};
     if (work.replicas > 1)
       entry["replicas"] = work.replicas;
+    if (!work.needs.empty())
+      entry["needs"] = Array(work.needs);
     list.push_back(std::move(entry));
   }
   return list;
