@@ -64,8 +64,7 @@ Value SubviewFormer::subviewOf(OpBuilder &b, Location loc, Value source,
 /// slice takes its columns.
 void SubviewFormer::form(SliceOp slice) {
   const ArrayRef<int64_t> shape = shapeOf(slice.getX());
-  const int64_t bytes =
-      bytesOfElement(slice.getX().getType().getElementType());
+  const int64_t bytes = bytesOfElement(slice.getX().getType().getElementType());
   Box rest = Box::of(slice);
   SmallVector<int64_t> seen(shape);
   int64_t stride = elementsOf(slice.getX()), start = 0;
@@ -85,7 +84,7 @@ void SubviewFormer::form(SliceOp slice) {
   if (seen == shape || mayBeFused(slice.getX()))
     return;
   OpBuilder b(slice);
-  Value part = subviewOf(b, slice.getLoc(), slice.getX(), start, seen);
+  Value part = subviewOf(b, slice.getX().getLoc(), slice.getX(), start, seen);
   if (seen != rest.sizes)
     part = SliceOp::create(b, slice.getLoc(), part, rest.starts, rest.sizes,
                            rest.steps);
