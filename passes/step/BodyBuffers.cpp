@@ -107,6 +107,9 @@ Value pipewright::pipe::rootOf(Value value) {
   return value;
 }
 
+static_assert(nn::SubviewOp::kAlignment == kBufferAlignment,
+              "subviews begin where buffers may");
+
 BufferAttr pipewright::pipe::bufferOfView(Operation *view, BufferAttr operand) {
   auto part = dyn_cast<nn::SubviewOp>(view);
   if (!part)

@@ -7,9 +7,9 @@
 Rounds alternate. Single steps of some machines spread by more than a checkpoint costs, so the steps
 of one run are compared, too: the mean of a cycle, from one checkpoint to the next, with its second
 half, in which nothing is saved any more; each place in the cycle by its median over all cycles
-behind the first checkpoint. A save by itself is a run of one step that keeps a checkpoint less one that keeps
-none, as wall time. With --python, an interpreter that has torch, the same number of values as
-float32 is saved by torch.distributed.checkpoint (DCP), too. Prints two Markdown tables.
+behind the first checkpoint. A save by itself is a run of one step that keeps a checkpoint less one
+that keeps none, as wall time. With --python, an interpreter that has torch, the same number of
+values as float32 is saved by torch.distributed.checkpoint (DCP), too. Prints Markdown tables.
 """
 
 import argparse

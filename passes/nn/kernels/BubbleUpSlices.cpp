@@ -7,6 +7,9 @@
 
 #include "passes/nn/Passes.h"
 #include "passes/nn/kernels/Boxes.h"
+#include "passes/nn/kernels/KernelGroups.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 
@@ -69,13 +72,34 @@ struct View {
 };
 } // namespace
 
-/// All uses of a value, if they are slices, and do not overlap much.
-static std::optional<SmallVector<View>> viewsOf(Value value) {
+/// Erases those that are slices and reshapes that nobody uses, and what they
+/// alone used of such.
+static void eraseDead(SmallVector<Operation *> pending) {
+  llvm::SmallPtrSet<Operation *, 16> erased;
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val();
+    if (!op || erased.contains(op) || !isa<SliceOp, ReshapeOp>(op) ||
+        !op->use_empty())
+      continue;
+    pending.push_back(op->getOperand(0).getDefiningOp());
+    erased.insert(op);
+    op->erase();
+  }
+}
+
+/// All uses of a value, if they are slices, and do not overlap much. Adds those
+/// that nobody uses to `dead`.
+static std::optional<SmallVector<View>>
+viewsOf(Value value, SmallVectorImpl<Operation *> &dead) {
   SmallVector<View> views;
   SmallVector<Operation *> users(value.getUsers());
   int64_t elements = 0;
   while (!users.empty()) {
     Operation *user = users.pop_back_val();
+    if (isa<SliceOp, ReshapeOp>(user) && user->use_empty()) {
+      dead.push_back(user);
+      continue;
+    }
     if (user->getBlock() != value.getParentBlock())
       return std::nullopt;
     if (isa<ReshapeOp>(user)) {
@@ -102,18 +126,10 @@ static std::optional<SmallVector<View>> viewsOf(Value value) {
   return views;
 }
 
-/// Erases a slice or a reshape, and what it alone used of them.
-static void eraseViews(Operation *op) {
-  while (op && isa<SliceOp, ReshapeOp>(op) && op->use_empty()) {
-    Operation *producer = op->getOperand(0).getDefiningOp();
-    op->erase();
-    op = producer;
-  }
-}
-
 /// Computes an elementwise op for each slice of its result.
 static void bubbleUp(Operation *op) {
-  const auto views = viewsOf(op->getResult(0));
+  SmallVector<Operation *> dead;
+  const auto views = viewsOf(op->getResult(0), dead);
   if (!views)
     return;
   for (const View &view : *views) {
@@ -129,26 +145,24 @@ static void bubbleUp(Operation *op) {
     result.setType(type.clone(view.box.sizes));
     slice.getResult().replaceAllUsesWith(reshaped(
         b, slice.getLoc(), result, slice.getResult().getType().getShape()));
-    eraseViews(slice);
+    dead.push_back(slice);
   }
-  const SmallVector<Value> operands(op->getOperands());
+  eraseDead(std::move(dead));
+  dead.clear();
+  for (Value operand : op->getOperands())
+    dead.push_back(operand.getDefiningOp());
   op->erase();
-  for (Value operand : operands)
-    eraseViews(operand.getDefiningOp());
+  eraseDead(std::move(dead));
 }
 
 namespace {
 struct BubbleUpSlices : impl::NNBubbleUpSlicesBase<BubbleUpSlices> {
   void runOnOperation() override {
-    ModuleOp module = getOperation();
     SmallVector<Operation *> cheap;
-    module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<ModuleOp>(op) && op != module)
-        return WalkResult::skip();
+    walkOutsideKernels(getOperation(), [&](Operation *op) {
       auto kernel = dyn_cast<KernelOpInterface>(op);
       if (kernel && kernel.getRowSpace().walk == RowWalk::Cheap)
         cheap.push_back(op);
-      return WalkResult::advance();
     });
     // What reads an op comes behind it: its slices are final.
     for (Operation *op : llvm::reverse(cheap))

@@ -23,17 +23,10 @@ namespace pipewright::nn {
 /// Whether the kernel that computes a value may take in a slice of it: then
 /// the whole need not be stored.
 static bool mayBeFused(Value value) {
-  bool hasOneUse = value.hasOneUse();
-  while (auto view = value.getDefiningOp<ViewOpInterface>()) {
-    value = view->getOperand(0);
-    hasOneUse &= value.hasOneUse();
-  }
-  auto kernel = value.getDefiningOp<KernelOpInterface>();
-  if (!kernel)
-    return false;
-  const RowSpace space = kernel.getRowSpace();
-  return space.walk == RowWalk::Leaf ||
-         (hasOneUse && (space.walk == RowWalk::Cheap || space.moves()));
+  value = stripReshapes(value);
+  Operation *producer = value.getDefiningOp();
+  return producer && isa<KernelOpInterface>(producer) &&
+         (isLeaf(producer) || mayMoveInKernel(cast<OpResult>(value)));
 }
 
 namespace {
@@ -95,15 +88,11 @@ void SubviewFormer::form(SliceOp slice) {
 namespace {
 struct FormSubviews : impl::NNFormSubviewsBase<FormSubviews> {
   void runOnOperation() override {
-    ModuleOp module = getOperation();
     SmallVector<SliceOp> slices;
     llvm::DenseMap<Block *, SubviewFormer> formers;
-    module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<ModuleOp>(op) && op != module)
-        return WalkResult::skip();
+    walkOutsideKernels(getOperation(), [&](Operation *op) {
       if (auto slice = dyn_cast<SliceOp>(op))
         slices.push_back(slice);
-      return WalkResult::advance();
     });
     for (SliceOp slice : slices)
       formers[slice->getBlock()].form(slice);

@@ -30,6 +30,23 @@ Value stripReshapes(Value value) {
   return value;
 }
 
+bool mayMoveInKernel(OpResult value) {
+  // Moving what was just moved is only another address; what is cheap can be
+  // computed where its result goes.
+  RowSpace space = spaceOf(value.getOwner());
+  return value.hasOneUse() && (space.moves() || space.walk == RowWalk::Cheap);
+}
+
+void walkOutsideKernels(ModuleOp module,
+                        function_ref<void(Operation *)> visit) {
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<ModuleOp>(op) && op != module)
+      return WalkResult::skip();
+    visit(op);
+    return WalkResult::advance();
+  });
+}
+
 /// Planning a kernel, and LLVM's passes over it, take more than linear time.
 static constexpr size_t kMostOps = 256;
 
@@ -224,12 +241,10 @@ bool Grouping::canFeed(OpResult value, Operation *consumer) {
     return isOnlyLogits(value) && isCheap(value.getOwner());
   if (to.walk == RowWalk::Transposition)
     return false;
-  // Moving what was just moved is only another address; what is cheap can be
-  // computed where its result goes.
   if (to.walk == RowWalk::Move) {
     if (joinsManyParts(consumer) && !isa<SliceOp>(value.getOwner()))
       return false;
-    return value.hasOneUse() && (from.moves() || from.walk == RowWalk::Cheap);
+    return mayMoveInKernel(value);
   }
   // A pass over strided rows costs too much to be repeated.
   return from.walk != RowWalk::Transposition || to.isPointwise();

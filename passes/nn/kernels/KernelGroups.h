@@ -8,8 +8,7 @@
 #ifndef PIPEWRIGHT_PASSES_NN_KERNELS_KERNELGROUPS_H
 #define PIPEWRIGHT_PASSES_NN_KERNELS_KERNELGROUPS_H
 
-#include "mlir/IR/Block.h"
-#include "mlir/IR/Operation.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -27,6 +26,15 @@ bool isLeaf(mlir::Operation *op);
 
 /// The value that `value` is a view of (itself when it is none).
 mlir::Value stripReshapes(mlir::Value value);
+
+/// Whether a kernel that computes `value`, a result of a kernel op, may also
+/// move it: the whole need not be stored then.
+bool mayMoveInKernel(mlir::OpResult value);
+
+/// Visits all ops of a module but those in kernels, which are in a module in
+/// it.
+void walkOutsideKernels(mlir::ModuleOp module,
+                        llvm::function_ref<void(mlir::Operation *)> visit);
 
 /// Groups the kernel ops of `block`, except leaves.
 llvm::SmallVector<KernelGroup> groupOps(mlir::Block &block);

@@ -12,7 +12,9 @@
 // CHECK: nn.slice %arg0 starts = [2, 3] sizes = [2, 3] steps = [1, 1] : tensor<4x6xf32> -> tensor<2x3xf32>
 // CHECK: nn.slice %arg1 starts = [3] sizes = [3] steps = [1] : tensor<6xf32> -> tensor<3xf32>
 // CHECK: nn.sigmoid %[[I]]
-func.func @gates(%x: tensor<4x6xf32>, %b: tensor<6xf32>, %h: tensor<2x6xf32>) -> tensor<2x3xf32> {
+// CHECK-NOT: tensor<4x6xf32>, tensor<6xf32>
+// CHECK: return
+func.func @gates(%x: tensor<4x6xf32>, %b: tensor<6xf32>, %h: tensor<2x6xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) {
   %0 = nn.add %x, %b : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<4x6xf32>
   %1 = nn.reshape %0 : tensor<4x6xf32> -> tensor<2x2x6xf32>
   %2 = nn.slice %1 starts = [1, 0, 0] sizes = [1, 2, 6] steps = [1, 1, 1] : tensor<2x2x6xf32> -> tensor<1x2x6xf32>
@@ -23,7 +25,13 @@ func.func @gates(%x: tensor<4x6xf32>, %b: tensor<6xf32>, %h: tensor<2x6xf32>) ->
   %7 = nn.sigmoid %5 : tensor<2x3xf32>
   %8 = nn.tanh %6 : tensor<2x3xf32>
   %9 = nn.mul %7, %8 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
-  return %9 : tensor<2x3xf32>
+  // All of the sum is used, in slices of slices.
+  %10 = nn.slice %1 starts = [0, 0, 0] sizes = [1, 2, 6] steps = [1, 1, 1] : tensor<2x2x6xf32> -> tensor<1x2x6xf32>
+  %11 = nn.reshape %10 : tensor<1x2x6xf32> -> tensor<2x6xf32>
+  %12 = nn.add %11, %h : (tensor<2x6xf32>, tensor<2x6xf32>) -> tensor<2x6xf32>
+  %13 = nn.slice %12 starts = [0, 0] sizes = [2, 3] steps = [1, 1] : tensor<2x6xf32> -> tensor<2x3xf32>
+  %14 = nn.slice %12 starts = [0, 3] sizes = [2, 3] steps = [1, 1] : tensor<2x6xf32> -> tensor<2x3xf32>
+  return %9, %13, %14 : tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>
 }
 
 // -----
@@ -77,4 +85,27 @@ func.func @left(%x: tensor<8x4xf32>) -> (tensor<2x8xf32>, tensor<2x4xf32>, tenso
   %8 = nn.gelu %x approximate = none : tensor<8x4xf32>
   %9 = nn.slice %8 starts = [0, 0] sizes = [2, 4] steps = [1, 1] : tensor<8x4xf32> -> tensor<2x4xf32>
   return %2, %4, %3, %6, %7, %9 : tensor<2x8xf32>, tensor<2x4xf32>, tensor<8x4xf32>, tensor<6x4xf32>, tensor<6x4xf32>, tensor<2x4xf32>
+}
+
+// -----
+
+// An operand that is used twice, as it is or through a reshape, and views that
+// nobody uses.
+// CHECK-LABEL: func @twice
+// CHECK-NEXT: %[[S:.*]] = nn.slice %arg0 starts = [2] sizes = [2] steps = [1] : tensor<8xf32> -> tensor<2xf32>
+// CHECK-NEXT: %[[T:.*]] = nn.slice %arg0 starts = [2] sizes = [2] steps = [1] : tensor<8xf32> -> tensor<2xf32>
+// CHECK-NEXT: %[[P:.*]] = nn.mul %[[S]], %[[T]] : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+// CHECK-NOT: tensor<4xf32>
+// CHECK: return
+func.func @twice(%x: tensor<8xf32>) -> (tensor<2xf32>, tensor<1x2xf32>) {
+  %0 = nn.slice %x starts = [2] sizes = [4] steps = [1] : tensor<8xf32> -> tensor<4xf32>
+  %1 = nn.mul %0, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = nn.slice %1 starts = [0] sizes = [2] steps = [1] : tensor<4xf32> -> tensor<2xf32>
+  %3 = nn.reshape %1 : tensor<4xf32> -> tensor<2x2xf32>
+  %4 = nn.slice %x starts = [4] sizes = [4] steps = [1] : tensor<8xf32> -> tensor<4xf32>
+  %5 = nn.reshape %4 : tensor<4xf32> -> tensor<1x4xf32>
+  %6 = nn.sub %5, %4 : (tensor<1x4xf32>, tensor<4xf32>) -> tensor<1x4xf32>
+  %7 = nn.slice %6 starts = [0, 0] sizes = [1, 2] steps = [1, 1] : tensor<1x4xf32> -> tensor<1x2xf32>
+  %8 = nn.slice %6 starts = [0, 0] sizes = [1, 4] steps = [1, 1] : tensor<1x4xf32> -> tensor<1x4xf32>
+  return %2, %7 : tensor<2xf32>, tensor<1x2xf32>
 }
