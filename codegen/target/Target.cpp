@@ -12,6 +12,16 @@
 
 namespace pipewright::codegen {
 
+TargetOption packAttentionOption() {
+  return {"pack-attention",
+          "NAME",
+          "Whether attention reads q, k and v where products leave them: auto "
+          "(yes, but for bf16 on CPUs) or none (they are split and transposed "
+          "first)",
+          {"auto", "none"},
+          "auto"};
+}
+
 Target::~Target() = default;
 
 llvm::ArrayRef<Precision> Target::precisions() const {

@@ -71,7 +71,7 @@ struct PlanWords {
   llvm::StringRef machine;
 };
 
-/// An option of the command line that only one target understands.
+/// An option of the command line that only some targets understand.
 struct TargetOption {
   /// Without dashes; plan.json has it with underscores.
   llvm::StringRef name, valueName, help;
@@ -79,6 +79,9 @@ struct TargetOption {
   /// What holds unless it is given.
   llvm::StringRef defaultValue;
 };
+
+/// --pack-attention, of targets whose attention reads by strides.
+TargetOption packAttentionOption();
 
 /// What is decided for a target before the model is opened. The user's own
 /// --layout and --pad-vocabulary win.

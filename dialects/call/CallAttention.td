@@ -1,8 +1,8 @@
 //===- CallAttention.td - Attention by strides -------------*- tablegen -*-===//
 //
 // Attention over q, k and v where matrix products leave them: rows before
-// heads, each in a tensor of its own or all three in one. Kernels of GPUs read
-// them there by strides, so that nothing is transposed before.
+// heads, each in a tensor of its own or all three in one. Kernels read them
+// there by strides, so that nothing is transposed before.
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,7 +26,7 @@ def CallPackAttention : Pass<"call-pack-attention", "::mlir::ModuleOp"> {
     transposed.
 
     Only where nothing else reads what was sliced or transposed: it would be
-    made all the same. For GPUs, whose kernels read by strides; before
+    made all the same. For targets whose kernels read by strides; before
     differentiation, so that gradients have the layout by themselves. The
     values are the same. Works on the functions of the module. Idempotent.
 

@@ -16,8 +16,6 @@
 
 namespace pipewright::runtime {
 
-class DeviceRank;
-
 /// Kernels of GPUs go to vectors of so many elements. cuDNN may have longer
 /// ones, but not for every mask, type and version.
 constexpr int64_t longestDeviceVector = 256;
@@ -42,10 +40,11 @@ struct AttentionShape {
   /// Of q, k, v, o and their gradients: F32 or BF16. The mask and stats are
   /// f32.
   ElementType type = ElementType::F32;
-  /// On GPUs only: elements from one row of a head to the next, in q, k, v and
-  /// their gradients, and in o and its gradient. Rows are before heads then,
-  /// [batch, rows, heads, depth]; 0 is as above. Where k and v have fewer heads
-  /// than q, their rows are shorter than `inputStride` in the same proportion.
+  /// Elements from one row of a head to the next, in q, k, v and their
+  /// gradients, and in o and its gradient; not in bf16 on CPUs. Rows are before
+  /// heads then, [batch, rows, heads, depth]; 0 is as above. Where k and v have
+  /// fewer heads than q, their rows are shorter than `inputStride` in the same
+  /// proportion.
   int64_t inputStride = 0, outputStride = 0;
   /// Heads of k and v, which divide `heads`; 0 means as many.
   int64_t keyHeads = 0;
@@ -84,16 +83,32 @@ void attentionBackward(AnyRank &rank, const AttentionShape &shape,
                        Buffer v, Buffer o, Buffer stats, Buffer mask, Buffer dq,
                        Buffer dk, Buffer dv, Buffer dMask = {});
 
-/// On GPUs only, as all that is declared for a DeviceRank: the same where q, k
-/// and v are the thirds of each row of one tensor, [batch, rows, 3, heads,
-/// depth], as are their gradients: `inputStride` is 3 * heads * depth.
-void packedAttention(DeviceRank &rank, const AttentionShape &shape,
+/// The parts of a tensor [batch, rows, 3, heads, depth], each from its first
+/// vector to its last.
+struct AttentionThirds {
+  Buffer q, k, v;
+};
+AttentionThirds thirdsOf(const AttentionShape &shape, Buffer packed);
+
+/// The same where q, k and v are the thirds of each row of one tensor, as are
+/// their gradients: `inputStride` is 3 * heads * depth.
+template <class AnyRank>
+void packedAttention(AnyRank &rank, const AttentionShape &shape,
                      int64_t microBatch, Buffer qkv, Buffer mask, Buffer o,
-                     Buffer stats);
-void packedAttentionBackward(DeviceRank &rank, const AttentionShape &shape,
+                     Buffer stats) {
+  const auto [q, k, v] = thirdsOf(shape, qkv);
+  attention(rank, shape, microBatch, q, k, v, mask, o, stats);
+}
+template <class AnyRank>
+void packedAttentionBackward(AnyRank &rank, const AttentionShape &shape,
                              int64_t microBatch, Buffer dO, Buffer qkv,
                              Buffer o, Buffer stats, Buffer mask, Buffer dqkv,
-                             Buffer dMask = {});
+                             Buffer dMask = {}) {
+  const auto [q, k, v] = thirdsOf(shape, qkv);
+  const auto [dq, dk, dv] = thirdsOf(shape, dqkv);
+  attentionBackward(rank, shape, microBatch, dO, q, k, v, o, stats, mask, dq,
+                    dk, dv, dMask);
+}
 
 } // namespace pipewright::runtime
 

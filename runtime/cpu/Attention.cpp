@@ -18,12 +18,25 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 
 using namespace pipewright::runtime;
 
 namespace {
 
 constexpr int64_t blockRows = attentionBlockRows;
+
+/// Fewer rows than these are no block of their own: they go to the one before.
+constexpr int64_t leastBlockRows = 16;
+constexpr int64_t mostBlockRows = blockRows + leastBlockRows - 1;
+
+/// Columns behind the last whole vector that are cheaper as dot products. A
+/// model of images has one: the class stands beside 64, 196 or 256 patches.
+constexpr int64_t fewColumns = 2;
+
+/// Where keys of a head have no more elements, its operands and those of the
+/// next head fit in the second-level cache.
+constexpr int64_t mostPrefetched = 16384;
 
 /// Room for each thread: blocks of scores and of their gradients, keys and
 /// values transposed, and two rows.
@@ -52,6 +65,59 @@ private:
   int64_t size = 0;
 };
 
+/// Where the vectors of one head lie in a tensor.
+struct Place {
+  int64_t begin;
+  /// Elements from row to row.
+  int64_t stride;
+  /// Where those of the next head begin; nothing if they are not worth a
+  /// prefetch.
+  std::optional<int64_t> next;
+};
+
+/// In q, in k and v, in o, and in their gradients.
+struct Places {
+  Places(const AttentionShape &shape, int64_t head);
+
+  Place rows, keys, outputs;
+};
+
+/// An operand of one head: a vector for each row.
+struct Vectors {
+  const float *tensor;
+  Place place;
+
+  const float *row(int64_t index) const {
+    return tensor + place.begin + index * place.stride;
+  }
+  StripRows rowsFrom(int64_t first) const {
+    return {row(first), place.stride, 1};
+  }
+  StripColumns columnsFrom(int64_t first) const {
+    return {row(first), place.stride};
+  }
+
+  void prefetchNext(int64_t first, int64_t count, int64_t depth) const {
+    if (!place.next)
+      return;
+    for (int64_t r = first; r < first + count; ++r)
+      for (int64_t d = 0; d < depth; d += vectorLanes)
+        __builtin_prefetch(tensor + *place.next + r * place.stride + d,
+                           /*rw=*/0, /*locality=*/2);
+  }
+};
+
+/// A result of one head.
+struct ResultVectors {
+  float *tensor;
+  Place place;
+
+  float *row(int64_t index) const {
+    return tensor + place.begin + index * place.stride;
+  }
+  int64_t stride() const { return place.stride; }
+};
+
 /// The operands of one head and one thread's scratch.
 struct Head {
   const AttentionShape &shape;
@@ -59,7 +125,7 @@ struct Head {
   /// Distance between rows of a block: whole vectors.
   int64_t leading;
   AttentionRows rows;
-  const float *q, *k, *v;
+  Vectors q, k, v;
   float *scores, *gradients;
   /// k and v as [depth, columns].
   float *keys, *values;
@@ -73,15 +139,30 @@ struct Head {
 
 } // namespace
 
+Places::Places(const AttentionShape &s, int64_t head) {
+  const bool isLast = head + 1 == s.batch * s.heads;
+  const HeadStart start(s, head), following(s, isLast ? head : head + 1);
+  const bool prefetches = keysOf(s) * s.depth <= mostPrefetched && !isLast;
+  auto place = [&](int64_t HeadStart::*at, const AttentionStrides &strides) {
+    Place result = {start.*at, strides.row, std::nullopt};
+    if (prefetches)
+      result.next = following.*at;
+    return result;
+  };
+  rows = place(&HeadStart::rows, rowStrides(s));
+  keys = place(&HeadStart::keys, keyStrides(s));
+  outputs = place(&HeadStart::outputs, outputStrides(s));
+}
+
 static int64_t leadingOf(const AttentionShape &shape) {
-  const int64_t leading = wholeVectors(columnsOf(shape));
+  const int64_t leading = wholeVectors(keysOf(shape));
   // Rows a power of two apart fall into the same cache sets.
   return leading % 256 == 0 ? leading + vectorLanes : leading;
 }
 
 /// What backward needs; forward needs less. Whole vectors.
 static int64_t floatsPerThread(const AttentionShape &s) {
-  return (2 * blockRows + 2 * s.depth + 2) * leadingOf(s);
+  return (2 * mostBlockRows + 2 * s.depth + 2) * leadingOf(s);
 }
 
 /// Calls body(first, count) for each strip of `count` rows or columns.
@@ -92,48 +173,71 @@ static void forStrips(const Head &head, int64_t begin, int64_t end,
     body(first, std::min(head.stripRows, end - first));
 }
 
-/// y = alpha * a * b, of some of the head's rows and a transposed matrix.
-static void multiplyTransposed(const Head &head, int64_t rows, float alpha,
-                               const float *a, const float *b, int64_t visible,
-                               float *y) {
-  const int64_t depth = head.shape.depth;
-  multiplyStrip({rows, wholeVectors(visible), depth, alpha}, {a, depth, 1},
-                {b, head.leading}, y, head.leading);
+/// The dot product of two vectors of whole `depth`.
+static float multiplyVectors(const float *a, const float *b, int64_t depth) {
+  Floats sum = {};
+  for (int64_t d = 0; d < depth; d += vectorLanes)
+    sum += loadFloats(a + d) * loadFloats(b + d);
+  return sumLanes(sum);
 }
 
-static void forwardHead(const Head &head, float *o, RowStats *stats) {
+/// y = alpha * a * b^T, of some rows and of the columns that they see; `bT` is
+/// b transposed.
+static void multiplyTransposed(const Head &head, int64_t rows, float alpha,
+                               StripRows a, const Vectors &b, const float *bT,
+                               int64_t visible, float *y) {
   const int64_t depth = head.shape.depth;
-  transposeRows(head.k, head.columns, depth, head.keys, head.leading);
+  const int64_t whole = visible / vectorLanes * vectorLanes;
+  const bool areFew =
+      whole > 0 && visible - whole <= fewColumns && depth % vectorLanes == 0;
+  multiplyStrip({rows, areFew ? whole : wholeVectors(visible), depth, alpha}, a,
+                {bT, head.leading}, y, head.leading);
+  if (!areFew)
+    return;
+  for (int64_t c = whole; c < visible; ++c)
+    for (int64_t r = 0; r < rows; ++r)
+      y[r * head.leading + c] =
+          alpha * multiplyVectors(a.data + r * a.row, b.row(c), depth);
+}
+
+static void forwardHead(const Head &head, ResultVectors o, RowStats *stats) {
+  const int64_t depth = head.shape.depth;
+  transposeRows(head.k.columnsFrom(0), head.columns, depth, head.keys,
+                head.leading);
   forStrips(head, 0, head.shape.rows, [&](int64_t first, int64_t rows) {
     const int64_t visible = head.visible(first + rows);
-    multiplyTransposed(head, rows, head.shape.scale, head.q + first * depth,
-                       head.keys, visible, head.scores);
+    for (const Vectors &operand : {head.q, head.k, head.v})
+      operand.prefetchNext(first, rows, depth);
+    multiplyTransposed(head, rows, head.shape.scale, head.q.rowsFrom(first),
+                       head.k, head.keys, visible, head.scores);
     for (int64_t r = 0; r < rows; ++r) {
       float *row = head.scores + r * head.leading;
       head.rows.mask(row, first + r, visible);
       stats[first + r] = head.rows.exponentiate(row, first + r, visible);
     }
-    float *out = o + first * depth;
     multiplyStrip({rows, depth, visible}, {head.scores, head.leading, 1},
-                  {head.v, depth}, out, depth);
-    for (int64_t r = 0; r < rows; ++r)
+                  head.v.columnsFrom(0), o.row(first), o.stride());
+    for (int64_t r = 0; r < rows; ++r) {
+      float *out = o.row(first + r);
       for (int64_t d = 0; d < depth; ++d)
-        out[r * depth + d] *= stats[first + r].inverse;
+        out[d] *= stats[first + r].inverse;
+    }
   });
 }
 
 /// Probabilities and gradients of the scores of a block of rows.
 static void differentiateBlock(const Head &head, int64_t block, int64_t end,
-                               const float *dO, const RowStats *stats) {
-  const int64_t depth = head.shape.depth;
+                               const Vectors &dO, const RowStats *stats) {
   forStrips(head, block, end, [&](int64_t first, int64_t rows) {
     const int64_t visible = head.visible(first + rows);
     float *scores = head.scores + (first - block) * head.leading;
     float *gradients = head.gradients + (first - block) * head.leading;
-    multiplyTransposed(head, rows, head.shape.scale, head.q + first * depth,
-                       head.keys, visible, scores);
-    multiplyTransposed(head, rows, 1, dO + first * depth, head.values, visible,
-                       gradients);
+    for (const Vectors &operand : {head.q, head.k, head.v, dO})
+      operand.prefetchNext(first, rows, head.shape.depth);
+    multiplyTransposed(head, rows, head.shape.scale, head.q.rowsFrom(first),
+                       head.k, head.keys, visible, scores);
+    multiplyTransposed(head, rows, 1, dO.rowsFrom(first), head.v, head.values,
+                       visible, gradients);
     for (int64_t r = 0; r < rows; ++r) {
       float *row = scores + r * head.leading;
       float *gradient = gradients + r * head.leading;
@@ -145,21 +249,34 @@ static void differentiateBlock(const Head &head, int64_t block, int64_t end,
   });
 }
 
+/// Zeros in a gradient of keys or values.
+static void clearRows(const Head &head, ResultVectors gradient) {
+  for (int64_t c = 0; c < head.columns; ++c)
+    std::fill_n(gradient.row(c), head.shape.depth, 0.0f);
+}
+
+/// Where the block of rows that begins at `block` ends.
+static int64_t blockEnd(const Head &head, int64_t block) {
+  const int64_t left = head.shape.rows - block;
+  return block + (left <= mostBlockRows ? left : blockRows);
+}
+
 /// Adds to dk and dv.
-static void backwardHead(const Head &head, const float *dO,
-                         const RowStats *stats, float *dq, float *dk,
-                         float *dv) {
+static void backwardHead(const Head &head, const Vectors &dO,
+                         const RowStats *stats, ResultVectors dq,
+                         ResultVectors dk, ResultVectors dv) {
   const AttentionShape &s = head.shape;
   const int64_t depth = s.depth, leading = head.leading;
-  transposeRows(head.k, head.columns, depth, head.keys, leading);
-  transposeRows(head.v, head.columns, depth, head.values, leading);
-  for (int64_t block = 0; block < s.rows; block += blockRows) {
-    const int64_t end = std::min(block + blockRows, s.rows);
+  transposeRows(head.k.columnsFrom(0), head.columns, depth, head.keys, leading);
+  transposeRows(head.v.columnsFrom(0), head.columns, depth, head.values,
+                leading);
+  for (int64_t block = 0, end = 0; block < s.rows; block = end) {
+    end = blockEnd(head, block);
     differentiateBlock(head, block, end, dO, stats);
     forStrips(head, block, end, [&](int64_t first, int64_t rows) {
       multiplyStrip({rows, depth, head.visible(first + rows)},
                     {head.gradients + (first - block) * leading, leading, 1},
-                    {head.k, depth}, dq + first * depth, depth);
+                    head.k.columnsFrom(0), dq.row(first), dq.stride());
     });
     forStrips(head, 0, head.visible(end), [&](int64_t column, int64_t columns) {
       // The first row that sees any of these columns.
@@ -167,10 +284,9 @@ static void backwardHead(const Head &head, const float *dO,
       const StripProduct product = {columns, depth, end - first, 1, true};
       const int64_t at = (first - block) * leading + column;
       multiplyStrip(product, {head.scores + at, 1, leading},
-                    {dO + first * depth, depth}, dv + column * depth, depth);
+                    dO.columnsFrom(first), dv.row(column), dv.stride());
       multiplyStrip(product, {head.gradients + at, 1, leading},
-                    {head.q + first * depth, depth}, dk + column * depth,
-                    depth);
+                    head.q.columnsFrom(first), dk.row(column), dk.stride());
     });
   }
 }
@@ -178,19 +294,13 @@ static void backwardHead(const Head &head, const float *dO,
 template <>
 void pipewright::runtime::prepareAttention(Rank &rank,
                                            const AttentionShape &shape) {
-  if (shape.inputStride || shape.outputStride)
-    fail("attention on a CPU expects dense operands, heads before rows, but "
-         "got strides of ",
-         shape.inputStride, " and ", shape.outputStride,
-         " elements, which only GPUs read by");
   if (shape.type == ElementType::BF16)
     prepareAttentionBFloat16(rank, shape);
   else
     rank.library<AttentionScratch>().blocks(rank, floatsPerThread(shape));
 }
 
-/// Calls body(head, number, row offset, key offset) for every head of q; the
-/// offsets are where the head's rows begin in q-like and k-like tensors.
+/// Calls body(head, number, places) for every head of q.
 template <class Body>
 static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
                      Buffer q, Buffer k, Buffer v, Buffer mask, Buffer dMask,
@@ -200,30 +310,28 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
   const float *vData = rank.data<float>(v);
   const float *maskData = rank.data<float>(mask);
   float *dMaskData = rank.data<float>(dMask);
-  const int64_t columns = columnsOf(s);
+  const int64_t columns = keysOf(s);
   const int64_t leading = leadingOf(s);
-  const int64_t rowsSize = s.rows * s.depth, keysSize = columns * s.depth;
   const int64_t perThread = floatsPerThread(s);
   float *scratch = rank.library<AttentionScratch>().blocks(rank, perThread);
   forAttentionHeads(rank.threads(), s, turn, [&](int64_t n, int64_t thread) {
     float *blocks = scratch + thread * perThread;
     const AttentionRows rows(rank, s, microBatch, n, maskData, dMaskData,
-                             blocks + 2 * blockRows * leading);
-    const int64_t rowsAt = n * rowsSize;
-    const int64_t keysAt = n / s.group() * keysSize;
+                             blocks + 2 * mostBlockRows * leading);
+    const Places places(s, n);
     const Head head = {s,
                        columns,
                        leading,
                        rows,
-                       qData + rowsAt,
-                       kData + keysAt,
-                       vData + keysAt,
+                       {qData, places.rows},
+                       {kData, places.keys},
+                       {vData, places.keys},
                        blocks,
-                       blocks + blockRows * leading,
-                       blocks + (2 * blockRows + 2) * leading,
-                       blocks + (2 * blockRows + 2 + s.depth) * leading,
-                       stripRowsFor(keysSize)};
-    body(head, n, rowsAt, keysAt);
+                       blocks + mostBlockRows * leading,
+                       blocks + (2 * mostBlockRows + 2) * leading,
+                       blocks + (2 * mostBlockRows + 2 + s.depth) * leading,
+                       stripRowsFor(columns * s.depth)};
+    body(head, n, places);
   });
   rank.poll();
 }
@@ -238,8 +346,8 @@ void pipewright::runtime::attention(Rank &rank, const AttentionShape &s,
   float *out = rank.data<float>(o);
   RowStats *rows = rank.data<RowStats>(stats);
   forHeads(rank, s, microBatch, q, k, v, mask, Buffer(), {1, 1},
-           [&](const Head &head, int64_t n, int64_t at, int64_t) {
-             forwardHead(head, out + at, rows + n * s.rows);
+           [&](const Head &head, int64_t n, const Places &places) {
+             forwardHead(head, {out, places.outputs}, rows + n * s.rows);
            });
 }
 
@@ -259,15 +367,15 @@ void pipewright::runtime::attentionBackward(Rank &rank, const AttentionShape &s,
   float *dkData = rank.data<float>(dk);
   float *dvData = rank.data<float>(dv);
   clearMaskGradient(rank, s, dMask);
-  const int64_t keyBytes =
-      columnsOf(s) * s.depth * static_cast<int64_t>(sizeof(float));
   forHeads(rank, s, microBatch, q, k, v, mask, dMask, backwardTurn(s),
-           [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
+           [&](const Head &head, int64_t n, const Places &places) {
+             const ResultVectors dkHead = {dkData, places.keys};
+             const ResultVectors dvHead = {dvData, places.keys};
              if (n % s.group() == 0) {
-               std::memset(dkData + keysAt, 0, keyBytes);
-               std::memset(dvData + keysAt, 0, keyBytes);
+               clearRows(head, dkHead);
+               clearRows(head, dvHead);
              }
-             backwardHead(head, dOut + rowsAt, rows + n * s.rows,
-                          dqData + rowsAt, dkData + keysAt, dvData + keysAt);
+             backwardHead(head, {dOut, places.outputs}, rows + n * s.rows,
+                          {dqData, places.rows}, dkHead, dvHead);
            });
 }

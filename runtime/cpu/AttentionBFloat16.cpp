@@ -91,13 +91,13 @@ private:
 } // namespace
 
 static Key keyOf(const AttentionShape &s) {
-  return {s.rows, columnsOf(s), s.depth, s.scale, s.causal};
+  return {s.rows, keysOf(s), s.depth, s.scale, s.causal};
 }
 
 /// How far a block sees. Rounded up, so that long sequences get by with some
 /// sixteen sets of products; what is too far is masked.
 static int64_t visibleFrom(const AttentionShape &s, int64_t end) {
-  const int64_t columns = columnsOf(s);
+  const int64_t columns = keysOf(s);
   if (!s.causal)
     return columns;
   const int64_t step = (columns + 16 * attentionBlockRows - 1) /
@@ -153,7 +153,7 @@ std::pair<Room, int64_t> BFloat16Attention::layOut(const AttentionShape &s,
     part = reinterpret_cast<T *>(from + bytes);
     bytes += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
   };
-  const int64_t columns = columnsOf(s), row = wholeVectors(columns);
+  const int64_t columns = keysOf(s), row = wholeVectors(columns);
   take(room.scores, attentionBlockRows * columns);
   take(room.gradients, attentionBlockRows * columns);
   take(room.shortScores, attentionBlockRows * columns);
@@ -301,6 +301,11 @@ static void backwardHead(const Head &head, const BFloat16 *dO,
 
 void pipewright::runtime::prepareAttentionBFloat16(
     Rank &rank, const AttentionShape &shape) {
+  if (shape.inputStride || shape.outputStride)
+    fail("attention in bf16 on a CPU expects dense operands, heads before "
+         "rows, but got strides of ",
+         shape.inputStride, " and ", shape.outputStride,
+         " elements, which it reads by in f32 only");
   rank.library<BFloat16Attention>().prepare(rank, shape);
 }
 
@@ -316,7 +321,7 @@ static void forHeads(Rank &rank, const AttentionShape &s, int64_t microBatch,
   const BFloat16 *vData = rank.data<BFloat16>(v);
   const float *maskData = rank.data<float>(mask);
   float *dMaskData = rank.data<float>(dMask);
-  const int64_t rowsSize = s.rows * s.depth, keysSize = columnsOf(s) * s.depth;
+  const int64_t rowsSize = s.rows * s.depth, keysSize = keysOf(s) * s.depth;
   // Throws here, where it is caught, if the shape was not set up.
   state.blocks(s, 0);
   forAttentionHeads(state.threads(), s, turn, [&](int64_t n, int64_t thread) {
@@ -359,7 +364,7 @@ void pipewright::runtime::attentionBackwardBFloat16(
   BFloat16 *dkData = rank.data<BFloat16>(dk);
   BFloat16 *dvData = rank.data<BFloat16>(dv);
   clearMaskGradient(rank, s, dMask);
-  const int64_t keys = columnsOf(s) * s.depth;
+  const int64_t keys = keysOf(s) * s.depth;
   forHeads(rank, s, microBatch, q, k, v, mask, dMask, backwardTurn(s),
            [&](const Head &head, int64_t n, int64_t rowsAt, int64_t keysAt) {
              const Room &room = head.room;

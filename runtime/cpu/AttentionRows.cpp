@@ -9,13 +9,23 @@ using namespace pipewright::runtime;
 
 static constexpr float minusInfinity = -std::numeric_limits<float>::infinity();
 
+HeadStart::HeadStart(const AttentionShape &s, int64_t number) {
+  const int64_t sample = number / s.heads, head = number % s.heads;
+  auto at = [&](const AttentionStrides &strides, int64_t ofSample) {
+    return sample * strides.sample + ofSample * strides.head;
+  };
+  rows = at(rowStrides(s), head);
+  keys = at(keyStrides(s), head / s.group());
+  outputs = at(outputStrides(s), head);
+}
+
 AttentionRows::AttentionRows(const Rank &rank, const AttentionShape &s,
                              int64_t microBatch, int64_t head,
                              const float *mask, float *dMask, float *room)
     : shape(s), random{rank.seed(), static_cast<uint32_t>(s.dropoutId),
                        static_cast<uint32_t>(rank.numberInBatch(microBatch)),
                        static_cast<uint32_t>(rank.step())},
-      head(head), factors(room), slopes(room + wholeVectors(columnsOf(s))) {
+      head(head), factors(room), slopes(room + wholeVectors(keysOf(s))) {
   const int64_t maskBatch = head / s.heads % s.maskBatch;
   const int64_t maskHead = s.maskHeads == 1 ? 0 : head % s.heads;
   const int64_t start =
@@ -55,7 +65,7 @@ void AttentionRows::mask(float *row, int64_t index, int64_t visible) const {
 }
 
 void AttentionRows::loadFactors(int64_t index, int64_t visible) const {
-  const int64_t element = (head * shape.rows + index) * columnsOf(shape);
+  const int64_t element = (head * shape.rows + index) * keysOf(shape);
   randomFactors(random, shape.dropoutRate, element, visible, factors);
 }
 

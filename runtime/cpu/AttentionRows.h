@@ -10,7 +10,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CPU_ATTENTIONROWS_H
 #define PIPEWRIGHT_RUNTIME_CPU_ATTENTIONROWS_H
 
-#include "runtime/calls/Attention.h"
+#include "runtime/calls/AttentionStrides.h"
 #include "runtime/cpu/Parallel.h"
 #include "runtime/cpu/RandomFactors.h"
 #include "runtime/cpu/Rank.h"
@@ -22,12 +22,17 @@ namespace pipewright::runtime {
 /// matrix products.
 constexpr int64_t attentionBlockRows = 64;
 
-inline int64_t columnsOf(const AttentionShape &shape) {
-  return shape.columns ? shape.columns : shape.rows;
-}
 inline int64_t wholeVectors(int64_t count) {
   return (count + vectorLanes - 1) / vectorLanes * vectorLanes;
 }
+
+/// Where head `number`, counted over all samples, begins in q, in k and v, and
+/// in o, and in their gradients: elements.
+struct HeadStart {
+  HeadStart(const AttentionShape &shape, int64_t number);
+
+  int64_t rows, keys, outputs;
+};
 
 /// What forward keeps of a row: its softmax is exp(score - max) * inverse. Both
 /// are 0 where it sees nothing but -inf.

@@ -171,7 +171,7 @@ static void riffle(Floats (&v)[vectorLanes]) {
   std::copy(result, result + vectorLanes, v);
 }
 
-void pipewright::runtime::transposeRows(const float *from, int64_t rows,
+void pipewright::runtime::transposeRows(StripColumns from, int64_t rows,
                                         int64_t columns, float *to,
                                         int64_t stride) {
   for (int64_t i = 0; i < rows; i += vectorLanes)
@@ -180,8 +180,9 @@ void pipewright::runtime::transposeRows(const float *from, int64_t rows,
       const int64_t width = std::min(vectorLanes, columns - j);
       Floats block[vectorLanes];
       for (int64_t r = 0; r < vectorLanes; ++r)
-        block[r] = r < height ? loadPart(from + (i + r) * columns + j, width)
-                              : Floats{};
+        block[r] = r < height
+                       ? loadPart(from.data + (i + r) * from.stride + j, width)
+                       : Floats{};
       for (int64_t bits = vectorLanes; bits > 1; bits /= 2)
         riffle(block);
       for (int64_t c = 0; c < width; ++c)

@@ -49,9 +49,9 @@ struct StripProduct {
 void multiplyStrip(const StripProduct &product, StripRows a, StripColumns b,
                    float *y, int64_t stride);
 
-/// to[j * stride + i] = from[i * columns + j]. Rows of `to` are whole vectors,
-/// with zeros behind the last number; `stride` is a multiple of them.
-void transposeRows(const float *from, int64_t rows, int64_t columns, float *to,
+/// to[j * stride + i] = from[i * from.stride + j]. Rows of `to` are whole
+/// vectors, with zeros behind the last number; `stride` is a multiple of them.
+void transposeRows(StripColumns from, int64_t rows, int64_t columns, float *to,
                    int64_t stride);
 
 } // namespace pipewright::runtime

@@ -8,8 +8,10 @@
 #include "codegen/kernels/Kernels.h"
 #include "codegen/kernels/Passes.h"
 #include "codegen/target/Target.h"
+#include "dialects/call/CallDialect.h"
 #include "passes/planning/MachineFile.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -31,6 +33,21 @@ struct Cpu final : Target {
     return all;
   }
 
+  ArrayRef<TargetOption> options() const override {
+    static const TargetOption all[] = {packAttentionOption()};
+    return all;
+  }
+
+  TargetDecisions
+  decide(Precision precision,
+         llvm::function_ref<StringRef(StringRef)> valueOf) const override {
+    TargetDecisions decisions;
+    // oneDNN's fast products of bf16 want dense operands.
+    decisions.packAttention =
+        valueOf("pack-attention") == "auto" && precision == Precision::F32;
+    return decisions;
+  }
+
   const MachineModel &machine(Precision precision) const override {
     return measuredMachine().models.at(precision);
   }
@@ -39,6 +56,11 @@ struct Cpu final : Target {
   const HostStyle &hostStyle() const override {
     static const HostStyle style;
     return style;
+  }
+
+  bool canCall(Operation *op) const override {
+    return isa<nn::AttentionOpInterface>(op) &&
+           getElementTypeOrSelf(op->getOperand(0)).isF32();
   }
 
   const BuildRules &buildRules() const override {

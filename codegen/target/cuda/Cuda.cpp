@@ -56,12 +56,7 @@ struct Cuda final : Target {
          "(cuda)",
          {"auto", "none", "bias", "all"},
          "auto"},
-        {"pack-attention",
-         "NAME",
-         "Whether attention reads q, k and v where products leave them: auto "
-         "(yes) or none (they are split and transposed first) (cuda)",
-         {"auto", "none"},
-         "auto"}};
+        packAttentionOption()};
     return all;
   }
 
@@ -96,9 +91,7 @@ struct Cuda final : Target {
   }
 
   bool canCall(Operation *op) const override {
-    return isa<call::MatmulEpilogueOp, call::AttentionOp,
-               call::AttentionBackwardOp, call::PackedAttentionOp,
-               call::PackedAttentionBackwardOp>(op);
+    return isa<call::MatmulEpilogueOp, nn::AttentionOpInterface>(op);
   }
 
   const BuildRules &buildRules() const override {

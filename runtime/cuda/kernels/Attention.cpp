@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/calls/Attention.h"
+#include "runtime/calls/AttentionStrides.h"
 #include "runtime/calls/CallCosts.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Philox.h"
 #include "runtime/cuda/DeviceProfile.h"
 #include "runtime/cuda/DeviceRank.h"
-#include "runtime/cuda/kernels/AttentionStrides.h"
+#include "runtime/cuda/kernels/BuiltinParameters.h"
 #include "runtime/cuda/kernels/Builtins.h"
 #include "runtime/cuda/kernels/CudnnAttention.h"
 
@@ -55,6 +55,11 @@ static BuiltinKernel kernelFor(const AttentionShape &s, const char *name) {
           BuiltinImage::Attention};
 }
 
+static VectorStrides vectorStrides(const AttentionStrides &strides) {
+  return {strides.sample, strides.head,
+          kernelSize(strides.row, "a row of attention")};
+}
+
 /// Parameters for blocks that own tiles of `own` rows or columns, of a
 /// micro-batch by its number among those of all replicas.
 static AttentionParameters parametersOf(const AttentionShape &s,
@@ -80,9 +85,9 @@ static AttentionParameters parametersOf(const AttentionShape &s,
     p.bound = s.softcap / s.scale;
     p.inverseBound = s.scale / s.softcap;
   }
-  p.rowsAt = rowStrides(s);
-  p.columnsAt = keyStrides(s);
-  p.outputsAt = outputStrides(s);
+  p.rowsAt = vectorStrides(rowStrides(s));
+  p.columnsAt = vectorStrides(keyStrides(s));
+  p.outputsAt = vectorStrides(outputStrides(s));
   p.maskColumn = step(s.maskColumns, 1);
   p.maskRow = step(s.maskRows, s.maskColumns);
   p.maskHead = step(s.maskHeads, s.maskRows * s.maskColumns);
@@ -160,45 +165,4 @@ void pipewright::runtime::attentionBackward(
                   tileOf(s).threads, byRow, rank.randomState(), gradient,
                   queries, keys, values, added, sums,
                   static_cast<const float *>(means), rank.device<float>(dMask));
-}
-
-//===----------------------------------------------------------------------===//
-// q, k and v in one tensor
-//===----------------------------------------------------------------------===//
-
-namespace {
-struct Thirds {
-  Buffer q, k, v;
-};
-} // namespace
-
-/// Each from its first vector to its last.
-static Thirds thirdsOf(const AttentionShape &s, Buffer packed) {
-  const int64_t third = s.heads * s.depth * byteWidth(s.type);
-  if (s.inputStride != 3 * s.heads * s.depth || s.columns)
-    fail("packed attention expects rows of 3 x ", s.heads, " x ", s.depth,
-         " elements and as many keys as rows, but got rows of ", s.inputStride);
-  const int64_t bytes = packed.bytes - 2 * third;
-  return {packed.at(0, bytes), packed.at(third, bytes),
-          packed.at(2 * third, bytes)};
-}
-
-void pipewright::runtime::packedAttention(DeviceRank &rank,
-                                          const AttentionShape &s,
-                                          int64_t microBatch, Buffer qkv,
-                                          Buffer mask, Buffer o, Buffer stats) {
-  const auto [q, k, v] = thirdsOf(s, qkv);
-  attention(rank, s, microBatch, q, k, v, mask, o, stats);
-}
-
-void pipewright::runtime::packedAttentionBackward(DeviceRank &rank,
-                                                  const AttentionShape &s,
-                                                  int64_t microBatch, Buffer dO,
-                                                  Buffer qkv, Buffer o,
-                                                  Buffer stats, Buffer mask,
-                                                  Buffer dqkv, Buffer dMask) {
-  const auto [q, k, v] = thirdsOf(s, qkv);
-  const auto [dq, dk, dv] = thirdsOf(s, dqkv);
-  attentionBackward(rank, s, microBatch, dO, q, k, v, o, stats, mask, dq, dk,
-                    dv, dMask);
 }

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/kernels/AttentionGraph.h"
-#include "runtime/cuda/kernels/AttentionStrides.h"
+#include "runtime/calls/AttentionStrides.h"
 
 using namespace pipewright::runtime;
 
@@ -36,8 +36,8 @@ private:
     return static_cast<int64_t>(tensor);
   }
 
-  static CudnnSizes listed(const VectorStrides &strides) {
-    return {strides.batch, strides.head, strides.row, 1};
+  static CudnnSizes listed(const AttentionStrides &strides) {
+    return {strides.sample, strides.head, strides.row, 1};
   }
 
   /// One vector for each row: as q lies, or as o does.

@@ -13,9 +13,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/kernels/CudnnAttention.h"
+#include "runtime/calls/AttentionStrides.h"
 #include "runtime/core/Error.h"
 #include "runtime/cuda/kernels/AttentionGraph.h"
-#include "runtime/cuda/kernels/AttentionStrides.h"
 #include "runtime/cuda/kernels/Builtins.h"
 
 #include <algorithm>
@@ -286,14 +286,14 @@ public:
   }
   /// Adds a tensor that lies in a buffer as the strides say. These count
   /// elements of `elementBytes` bytes.
-  void add(AttentionTensor tensor, Buffer buffer, const VectorStrides &elements,
-           int64_t elementBytes) {
+  void add(AttentionTensor tensor, Buffer buffer,
+           const AttentionStrides &elements, int64_t elementBytes) {
     addFixed(tensor, alignedAddress(rank, buffer));
-    strides.back() = {elements.batch * elementBytes,
+    strides.back() = {elements.sample * elementBytes,
                       elements.head * elementBytes};
   }
   void addVectors(AttentionTensor tensor, Buffer buffer,
-                  const VectorStrides &elements) {
+                  const AttentionStrides &elements) {
     add(tensor, buffer, elements, byteWidth(shape.type));
   }
   /// One number for each row; there is room for two.

@@ -104,9 +104,9 @@ module {
 module {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
-    ^bb0(%x: tensor<2x4x3x2x8xf32>):
+    ^bb0(%x: tensor<2x4x3x2x8xbf16>):
       // expected-error@+1 {{has no place in a CPU's program; expects the nn ops that it stands for}}
-      %o, %stats = call.packed_attention %x scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x3x2x8xf32>) -> (tensor<2x4x2x8xf32>, tensor<2x2x4x2xf32>)
+      %o, %stats = call.packed_attention %x scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x3x2x8xbf16>) -> (tensor<2x4x2x8xbf16>, tensor<2x2x4x2xf32>)
       pipe.return
     }
   }
@@ -121,9 +121,9 @@ module {
 module {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"q">] {
-    ^bb0(%q: tensor<2x4x2x8xf32>):
+    ^bb0(%q: tensor<2x4x2x8xbf16>):
       // expected-error@+1 {{'call.attention' op has no place in a CPU's program; expects the nn ops that it stands for}}
-      %o, %stats = call.attention %q, %q, %q scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x2x8xf32>, tensor<2x4x2x8xf32>, tensor<2x4x2x8xf32>) -> (tensor<2x4x2x8xf32>, tensor<2x2x4x2xf32>)
+      %o, %stats = call.attention %q, %q, %q scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x4x2x8xbf16>, tensor<2x4x2x8xbf16>, tensor<2x4x2x8xbf16>) -> (tensor<2x4x2x8xbf16>, tensor<2x2x4x2xf32>)
       pipe.return
     }
   }

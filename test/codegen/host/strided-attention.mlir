@@ -1,10 +1,12 @@
 // Attention that reads by strides: the shape says how far rows are apart.
 
 // RUN: pipewright-opt %s --print-host=target=cuda -o /dev/null \
-// RUN:   | FileCheck %s
+// RUN:   | FileCheck %s -D\$CLASS=DeviceRank
+// RUN: pipewright-opt %s --print-host=target=cpu -o /dev/null \
+// RUN:   | FileCheck %s -D\$CLASS=Rank
 
 // CHECK-LABEL: // ===== ranks.cpp
-// CHECK:      void rank0_setUp(DeviceRank &rank) {
+// CHECK:      void rank0_setUp([[$CLASS]] &rank) {
 // CHECK-NEXT:   prepareAttention(rank, {.batch = 2, .heads = 4, .rows = 16, .depth = 8,
 // CHECK-NEXT:       .scale = 0.25f, .causal = true, .inputStride = 96, .outputStride = 32});
 // CHECK-NEXT:   prepareAttention(rank, {.batch = 2, .heads = 4, .rows = 16, .depth = 8,

@@ -1,6 +1,7 @@
 //===- AttentionLayer.h - Shapes of attention ------------------*- C++ -*-===//
 //
 // In few words: what calls of the runtime name side by side goes together here.
+// Also the order of vectors that strides are for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +11,7 @@
 #include "runtime/calls/Attention.h"
 
 #include <array>
+#include <vector>
 
 namespace pipewright::runtime {
 
@@ -40,6 +42,23 @@ struct AttentionLayer {
             outputStride, keyHeads, softcap,     maskGradient};
   }
 };
+
+/// Parts of [batch, heads, rows, depth] as [batch, rows, part, heads, depth].
+inline std::vector<char>
+interleaved(const AttentionShape &s, int64_t heads, int64_t rows,
+            const std::vector<std::vector<char>> &parts) {
+  const int64_t width = s.depth * byteWidth(s.type);
+  const int64_t count = static_cast<int64_t>(parts.size());
+  std::vector<char> result;
+  for (int64_t row = 0; row < s.batch * rows; ++row)
+    for (int64_t n = 0; n < count * heads; ++n) {
+      const int64_t head = row / rows * heads + n % heads;
+      const char *vector =
+          &parts[n / heads][(head * rows + row % rows) * width];
+      result.insert(result.end(), vector, vector + width);
+    }
+  return result;
+}
 
 } // namespace pipewright::runtime
 

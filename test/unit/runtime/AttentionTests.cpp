@@ -111,6 +111,13 @@ TEST(Attention, OddSizes) {
   checkForward({.vectors = {2, 3, 37, 11}, .scale = 0.3f});
 }
 
+// Columns behind whole vectors are dot products if they are few.
+TEST(Attention, ColumnsBehindWholeVectors) {
+  for (const int64_t rows : {17, 18, 19, 65})
+    checkForward({.vectors = {1, 2, rows, 32}, .scale = 0.2f});
+  checkForward({.vectors = {1, 2, 66, 16}, .scale = 0.2f, .causal = true});
+}
+
 TEST(Attention, CausalOverSeveralBlocks) {
   checkForward({.vectors = {1, 2, 200, 16}, .scale = 0.25f, .causal = true});
 }
@@ -202,6 +209,12 @@ TEST(AttentionBackward, OddSizes) {
 
 TEST(AttentionBackward, LongKeys) {
   checkBackward({.vectors = {1, 1, 10, 64}, .columns = 1030, .scale = 0.1f});
+}
+
+TEST(AttentionBackward, ColumnsBehindWholeVectors) {
+  for (const int64_t rows : {17, 18, 65})
+    checkBackward({.vectors = {1, 1, rows, 16}, .scale = 0.2f});
+  checkBackward({.vectors = {1, 1, 66, 16}, .scale = 0.2f, .causal = true});
 }
 
 TEST(AttentionBackward, CausalOverSeveralBlocks) {

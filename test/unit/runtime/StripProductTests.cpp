@@ -58,7 +58,7 @@ TEST(StripProduct, TransposedRowsEndInZeros) {
     for (int64_t j = 0; j < columns; ++j)
       for (int64_t i = 0; i < stride - 16; ++i)
         expected[j * stride + i] = i < rows ? from[i * columns + j] : 0;
-    transposeRows(from.data(), rows, columns, to.data(), stride);
+    transposeRows({from.data(), columns}, rows, columns, to.data(), stride);
     EXPECT_EQ(to, expected) << rows << " x " << columns;
   }
 }
