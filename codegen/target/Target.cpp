@@ -13,13 +13,14 @@
 namespace pipewright::codegen {
 
 TargetOption packAttentionOption() {
-  return {"pack-attention",
-          "NAME",
-          "Whether attention reads q, k and v where products leave them: auto "
-          "(yes, but for bf16 on CPUs) or none (they are split and transposed "
-          "first)",
-          {"auto", "none"},
-          "auto"};
+  return {
+      "pack-attention",
+      "NAME",
+      "Whether attention reads q, k and v where products leave them: auto "
+      "(on CPUs in f32, where they fit in a cache as they lie) or none (they "
+      "are split and transposed first)",
+      {"auto", "none"},
+      "auto"};
 }
 
 Target::~Target() = default;

@@ -95,8 +95,9 @@ struct TargetDecisions {
   std::string epilogues;
   /// Elements of a vector that attention goes to; 0 is any number.
   int64_t longestAttention = 0;
-  /// Whether attention reads by strides (call-pack-attention).
-  bool packAttention = false;
+  /// Whether attention reads by strides (call-pack-attention), and only what
+  /// is cached then.
+  bool packAttention = false, cachedAttention = false;
   /// What decisions are made for: 90 is sm_90.
   int64_t architecture = 90;
 };

@@ -13,6 +13,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
 
 using namespace mlir;
 
@@ -33,17 +36,20 @@ struct Window {
 
 class PackAttention {
 public:
-  explicit PackAttention(nn::AttentionOp op) : op(op), builder(op) {}
+  PackAttention(nn::AttentionOp op, bool cached)
+      : op(op), cached(cached), builder(op) {}
 
   /// Whether it was possible.
   bool run();
 
 private:
+  bool isFast(int64_t row);
   bool leadsElsewhere(ArrayRef<Window> windows) const;
   Value reshaped(Value base, ArrayRef<int64_t> sizes);
   void replace(Value o, Value stats, ArrayRef<Window> windows);
 
   nn::AttentionOp op;
+  const bool cached;
   OpBuilder builder;
 };
 
@@ -172,6 +178,21 @@ bool PackAttention::leadsElsewhere(ArrayRef<Window> windows) const {
   });
 }
 
+/// Whether kernels should read vectors that are `row` elements apart. A CPU's
+/// first-level cache has 64 sets of 8 or more lines of 64 bytes: vectors at
+/// multiples of a high power of two share few of them.
+bool PackAttention::isFast(int64_t row) {
+  if (!cached)
+    return true;
+  constexpr int64_t line = 16, sets = 64, ways = 8;
+  ArrayRef<int64_t> shape = nn::tensorOf(op.getQ()).getShape();
+  const int64_t linesOfVector = llvm::divideCeil(shape[3], line);
+  const int64_t period = std::max(std::gcd(row, line * sets), line);
+  const int64_t used =
+      sets * line / period * std::min(period / line, linesOfVector);
+  return shape[2] * linesOfVector <= ways * used;
+}
+
 Value PackAttention::reshaped(Value base, ArrayRef<int64_t> sizes) {
   RankedTensorType type = nn::tensorOf(base).clone(sizes);
   if (base.getType() == type)
@@ -218,7 +239,7 @@ bool PackAttention::run() {
     return window.value().base == base &&
            reads(window.value(), shape, 3, window.index());
   };
-  if (op.getQ().getType() == op.getK().getType() &&
+  if (isFast(3 * heads * depth) && op.getQ().getType() == op.getK().getType() &&
       llvm::all_of(llvm::enumerate(windows), isThird) &&
       !leadsElsewhere(windows)) {
     auto packed = PackedAttentionOp::create(
@@ -233,7 +254,8 @@ bool PackAttention::run() {
   auto moves = [](const Window &window) {
     return llvm::any_of(window.ops, llvm::IsaPred<nn::TransposeOp>);
   };
-  if (llvm::none_of(windows, moves) || leadsElsewhere(windows))
+  if (!isFast(heads * depth) || llvm::none_of(windows, moves) ||
+      leadsElsewhere(windows))
     return false;
   for (auto [window, value] : llvm::zip_equal(windows, operands))
     if (!reads(window, nn::tensorOf(value).getShape(), 1, 0))
@@ -261,7 +283,7 @@ struct PackAttentionPass : impl::CallPackAttentionBase<PackAttentionPass> {
     SmallVector<nn::AttentionOp> found;
     getOperation().walk([&](nn::AttentionOp op) { found.push_back(op); });
     for (nn::AttentionOp op : found)
-      PackAttention(op).run();
+      PackAttention(op, cached).run();
   }
 };
 

@@ -26,7 +26,9 @@ def CallPackAttention : Pass<"call-pack-attention", "::mlir::ModuleOp"> {
     transposed.
 
     Only where nothing else reads what was sliced or transposed: it would be
-    made all the same. For targets whose kernels read by strides; before
+    made all the same. With `cached` only where a head's q, k or v fits in the
+    first-level cache of a CPU as it lies: else a CPU is faster with vectors
+    beside each other. For targets whose kernels read by strides; before
     differentiation, so that gradients have the layout by themselves. The
     values are the same. Works on the functions of the module. Idempotent.
 
@@ -49,6 +51,9 @@ def CallPackAttention : Pass<"call-pack-attention", "::mlir::ModuleOp"> {
         -> (tensor<4x128x8x64xf32>, tensor<4x8x128x2xf32>)
     ```
   }];
+  let options = [Option<"cached", "cached", "bool", "false",
+                        "Only where a head's vectors fit in a CPU's "
+                        "first-level cache as they lie">];
   let dependentDialects = ["::pipewright::nn::NNDialect",
                            "::pipewright::call::CallDialect"];
 }

@@ -33,7 +33,7 @@ void buildImportPipeline(OpPassManager &pm,
   if (options.channelsLast)
     pm.addPass(nn::createNNChannelsLast());
   if (options.packAttention)
-    pm.addPass(call::createCallPackAttention());
+    pm.addPass(call::createCallPackAttention({options.cachedAttention}));
   pm.addPass(nn::createNNDivideByBatch());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

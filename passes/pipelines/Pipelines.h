@@ -38,6 +38,9 @@ struct ImportPipelineOptions
   Option<bool> packAttention{
       *this, "pack-attention",
       llvm::cl::desc("Attention reads by strides (call-pack-attention)")};
+  Option<bool> cachedAttention{
+      *this, "cached-attention",
+      llvm::cl::desc("What call-pack-attention calls cached")};
 };
 
 /// What the frontend made -> the import level, simplified. The contract is

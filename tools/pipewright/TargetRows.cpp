@@ -69,6 +69,7 @@ static llvm::Error readTargetOptions(Given given, CompileOptions &options) {
   staged.architecture = options.decisions.architecture;
   ImportPipelineOptions &import = options.pipelines.import;
   import.packAttention = options.decisions.packAttention;
+  import.cachedAttention = options.decisions.cachedAttention;
   import.longestAttention = options.decisions.longestAttention;
   return llvm::Error::success();
 }

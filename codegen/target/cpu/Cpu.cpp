@@ -45,6 +45,7 @@ struct Cpu final : Target {
     // oneDNN's fast products of bf16 want dense operands.
     decisions.packAttention =
         valueOf("pack-attention") == "auto" && precision == Precision::F32;
+    decisions.cachedAttention = true;
     return decisions;
   }
 

@@ -1,5 +1,6 @@
 // RUN: pipewright-opt %s --call-pack-attention | FileCheck %s
 // RUN: pipewright-opt %s --call-pack-attention --call-pack-attention | FileCheck %s
+// RUN: pipewright-opt %s --call-pack-attention=cached | FileCheck %s --check-prefix=CACHED
 
 // Slices of one product, each reshaped and transposed, as GPT-2 is exported.
 // CHECK-LABEL: func @sliced_then_transposed
@@ -149,4 +150,51 @@ func.func @one_tensor_for_all(%a: tensor<8x16xf32>) -> tensor<1x8x4x4xf32> {
   %o, %stats = nn.attention %q, %q, %q scale = 0.5 dropout_rate = 0.0 dropout_id = 0 : (tensor<1x4x8x4xf32>, tensor<1x4x8x4xf32>, tensor<1x4x8x4xf32>) -> (tensor<1x4x8x4xf32>, tensor<1x4x8x2xf32>)
   %3 = nn.transpose %o permutation = [0, 2, 1, 3] : tensor<1x4x8x4xf32> -> tensor<1x8x4x4xf32>
   return %3 : tensor<1x8x4x4xf32>
+}
+
+// 65 vectors of four lines, 576 elements apart, are in all 64 sets of a first-level cache, and fit.
+// CHECK-LABEL:  func @vectors_in_the_cache
+// CHECK:          call.packed_attention
+// CACHED-LABEL: func @vectors_in_the_cache
+// CACHED:         call.packed_attention
+func.func @vectors_in_the_cache(%x: tensor<2x65x3x3x64xf32>) -> tensor<2x3x65x64xf32> {
+  %0 = nn.transpose %x permutation = [2, 0, 3, 1, 4] : tensor<2x65x3x3x64xf32> -> tensor<3x2x3x65x64xf32>
+  %1 = nn.slice %0 starts = [0, 0, 0, 0, 0] sizes = [1, 2, 3, 65, 64] steps = [1, 1, 1, 1, 1] : tensor<3x2x3x65x64xf32> -> tensor<1x2x3x65x64xf32>
+  %2 = nn.slice %0 starts = [1, 0, 0, 0, 0] sizes = [1, 2, 3, 65, 64] steps = [1, 1, 1, 1, 1] : tensor<3x2x3x65x64xf32> -> tensor<1x2x3x65x64xf32>
+  %3 = nn.slice %0 starts = [2, 0, 0, 0, 0] sizes = [1, 2, 3, 65, 64] steps = [1, 1, 1, 1, 1] : tensor<3x2x3x65x64xf32> -> tensor<1x2x3x65x64xf32>
+  %q = nn.reshape %1 : tensor<1x2x3x65x64xf32> -> tensor<2x3x65x64xf32>
+  %k = nn.reshape %2 : tensor<1x2x3x65x64xf32> -> tensor<2x3x65x64xf32>
+  %v = nn.reshape %3 : tensor<1x2x3x65x64xf32> -> tensor<2x3x65x64xf32>
+  %o, %stats = nn.attention %q, %k, %v scale = 0.125 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x3x65x64xf32>, tensor<2x3x65x64xf32>, tensor<2x3x65x64xf32>) -> (tensor<2x3x65x64xf32>, tensor<2x3x65x2xf32>)
+  return %o : tensor<2x3x65x64xf32>
+}
+
+// 130 need more than eight lines of each set.
+// CHECK-LABEL:  func @too_many_vectors
+// CHECK:          call.packed_attention
+// CACHED-LABEL: func @too_many_vectors
+// CACHED:         nn.attention
+func.func @too_many_vectors(%x: tensor<2x130x3x3x64xf32>) -> tensor<2x3x130x64xf32> {
+  %0 = nn.transpose %x permutation = [2, 0, 3, 1, 4] : tensor<2x130x3x3x64xf32> -> tensor<3x2x3x130x64xf32>
+  %1 = nn.slice %0 starts = [0, 0, 0, 0, 0] sizes = [1, 2, 3, 130, 64] steps = [1, 1, 1, 1, 1] : tensor<3x2x3x130x64xf32> -> tensor<1x2x3x130x64xf32>
+  %2 = nn.slice %0 starts = [1, 0, 0, 0, 0] sizes = [1, 2, 3, 130, 64] steps = [1, 1, 1, 1, 1] : tensor<3x2x3x130x64xf32> -> tensor<1x2x3x130x64xf32>
+  %3 = nn.slice %0 starts = [2, 0, 0, 0, 0] sizes = [1, 2, 3, 130, 64] steps = [1, 1, 1, 1, 1] : tensor<3x2x3x130x64xf32> -> tensor<1x2x3x130x64xf32>
+  %q = nn.reshape %1 : tensor<1x2x3x130x64xf32> -> tensor<2x3x130x64xf32>
+  %k = nn.reshape %2 : tensor<1x2x3x130x64xf32> -> tensor<2x3x130x64xf32>
+  %v = nn.reshape %3 : tensor<1x2x3x130x64xf32> -> tensor<2x3x130x64xf32>
+  %o, %stats = nn.attention %q, %k, %v scale = 0.125 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x3x130x64xf32>, tensor<2x3x130x64xf32>, tensor<2x3x130x64xf32>) -> (tensor<2x3x130x64xf32>, tensor<2x3x130x2xf32>)
+  return %o : tensor<2x3x130x64xf32>
+}
+
+// 65 that are 1024 elements apart share four sets.
+// CHECK-LABEL:  func @vectors_in_the_same_sets
+// CHECK:          call.attention
+// CACHED-LABEL: func @vectors_in_the_same_sets
+// CACHED:         nn.attention
+func.func @vectors_in_the_same_sets(%a: tensor<2x65x16x64xf32>, %b: tensor<2x65x16x64xf32>, %c: tensor<2x65x16x64xf32>) -> tensor<2x16x65x64xf32> {
+  %q = nn.transpose %a permutation = [0, 2, 1, 3] : tensor<2x65x16x64xf32> -> tensor<2x16x65x64xf32>
+  %k = nn.transpose %b permutation = [0, 2, 1, 3] : tensor<2x65x16x64xf32> -> tensor<2x16x65x64xf32>
+  %v = nn.transpose %c permutation = [0, 2, 1, 3] : tensor<2x65x16x64xf32> -> tensor<2x16x65x64xf32>
+  %o, %stats = nn.attention %q, %k, %v scale = 0.125 dropout_rate = 0.0 dropout_id = 0 : (tensor<2x16x65x64xf32>, tensor<2x16x65x64xf32>, tensor<2x16x65x64xf32>) -> (tensor<2x16x65x64xf32>, tensor<2x16x65x2xf32>)
+  return %o : tensor<2x16x65x64xf32>
 }
