@@ -17,8 +17,8 @@ TargetOption packAttentionOption() {
       "pack-attention",
       "NAME",
       "Whether attention reads q, k and v where products leave them: auto "
-      "(on CPUs in f32, where they fit in a cache as they lie) or none (they "
-      "are split and transposed first)",
+      "(yes; on CPUs in f32 only, where a head fits in a cache as it lies) or "
+      "none (they are split and transposed first)",
       {"auto", "none"},
       "auto"};
 }

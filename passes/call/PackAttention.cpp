@@ -178,9 +178,9 @@ bool PackAttention::leadsElsewhere(ArrayRef<Window> windows) const {
   });
 }
 
-/// Whether kernels should read vectors that are `row` elements apart. A CPU's
-/// first-level cache has 64 sets of 8 or more lines of 64 bytes: vectors at
-/// multiples of a high power of two share few of them.
+/// Whether kernels may read vectors that are `row` elements apart: all, or
+/// those that fit in a first-level cache, of 64 sets of 8 lines of 64 bytes.
+/// At multiples of a high power of two they share few of the sets.
 bool PackAttention::isFast(int64_t row) {
   if (!cached)
     return true;

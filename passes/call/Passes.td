@@ -26,9 +26,9 @@ def CallPackAttention : Pass<"call-pack-attention", "::mlir::ModuleOp"> {
     transposed.
 
     Only where nothing else reads what was sliced or transposed: it would be
-    made all the same. With `cached` only where a head's q, k or v fits in the
-    first-level cache of a CPU as it lies: else a CPU is faster with vectors
-    beside each other. For targets whose kernels read by strides; before
+    made all the same. With `cached`, only where the vectors of a head fit in
+    the first-level cache of a CPU as they lie; elsewhere a CPU is faster with
+    vectors beside each other. For targets whose kernels read by strides; before
     differentiation, so that gradients have the layout by themselves. The
     values are the same. Works on the functions of the module. Idempotent.
 
