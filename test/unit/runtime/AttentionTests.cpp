@@ -116,6 +116,8 @@ TEST(Attention, ColumnsBehindWholeVectors) {
   for (const int64_t rows : {17, 18, 19, 65})
     checkForward({.vectors = {1, 2, rows, 32}, .scale = 0.2f});
   checkForward({.vectors = {1, 2, 66, 16}, .scale = 0.2f, .causal = true});
+  // Keys too long for strips of 8 rows.
+  checkForward({.vectors = {1, 1, 70, 64}, .columns = 1026, .scale = 0.1f});
 }
 
 TEST(Attention, CausalOverSeveralBlocks) {
@@ -215,6 +217,7 @@ TEST(AttentionBackward, ColumnsBehindWholeVectors) {
   for (const int64_t rows : {17, 18, 65})
     checkBackward({.vectors = {1, 1, rows, 16}, .scale = 0.2f});
   checkBackward({.vectors = {1, 1, 66, 16}, .scale = 0.2f, .causal = true});
+  checkBackward({.vectors = {1, 1, 10, 64}, .columns = 1026, .scale = 0.1f});
 }
 
 TEST(AttentionBackward, CausalOverSeveralBlocks) {
