@@ -284,6 +284,35 @@ bool Checkpoints::isDue(int64_t step, int64_t before) const {
   return every > 0 && step / every != before / every;
 }
 
+Checkpoints::Votes Checkpoints::votes(int64_t step, int64_t before) const {
+  const bool isFirst = rank.transport().rank() == 0;
+  return {.done = phase != Phase::None && done ? 1.0 : 0.0,
+          .due = isFirst && isDue(step, before) ? 1.0 : 0.0};
+}
+
+std::string Checkpoints::keep(const Votes &sum, Position now) {
+  std::string said;
+  if (sum.due > 0)
+    said = finish();
+  else if (phase != Phase::None && sum.done == rank.transport().size())
+    said = advance();
+  if (sum.due > 0)
+    begin(now);
+  return said;
+}
+
+std::string Checkpoints::keepNow(Position now) {
+  begin(now);
+  return finish();
+}
+
+std::string Checkpoints::finish() {
+  std::string said;
+  while (phase != Phase::None)
+    said = advance();
+  return said;
+}
+
 CheckpointManifest Checkpoints::manifest(Position at) const {
   const Program &program = rank.wholeProgram();
   CheckpointManifest manifest;
@@ -299,8 +328,6 @@ CheckpointManifest Checkpoints::manifest(Position at) const {
 }
 
 void Checkpoints::begin(Position now) {
-  if (writing)
-    finish();
   current = now;
   // Forwards change running statistics, and an older version is overwritten
   // before its update begins; the rest is changed by updates, which wait.
@@ -319,7 +346,7 @@ void Checkpoints::begin(Position now) {
   failure.clear();
   file = {};
   done = false;
-  writing = true;
+  phase = Phase::Writing;
   lastTime = std::chrono::steady_clock::now();
   thread = std::thread([this, isLater, step = now.step] {
     factory.leaveCores();
@@ -393,10 +420,24 @@ void Checkpoints::write(int64_t step) {
   file = {name, writer.bytes(), writer.checksum()};
 }
 
-std::string Checkpoints::finish() {
-  thread.join();
-  rank.setBeforeUpdate({});
-  writing = false;
+std::string Checkpoints::advance() {
+  if (thread.joinable())
+    thread.join();
+  if (phase == Phase::Writing) {
+    rank.setBeforeUpdate({});
+    beginCommit();
+    phase = Phase::Committing;
+    return "";
+  }
+  phase = Phase::None;
+  if (gatherNumbers(rank.transport(), {isWhole ? 1.0 : 0.0})[0][0] != 0)
+    made = current.step;
+  return remark;
+}
+
+/// Folders are put to the disk, and gigabytes of an old checkpoint removed:
+/// no step waits for that.
+void Checkpoints::beginCommit() {
   // A double is exact only for whole numbers of 53 bits.
   const auto rows = gatherNumbers(
       rank.transport(), {static_cast<double>(file.bytes),
@@ -404,47 +445,50 @@ std::string Checkpoints::finish() {
                          static_cast<double>(file.checksum & 0xffffffffu)});
   const std::vector<std::string> failures =
       gatherTexts(rank.transport(), failure);
-  double isMade = 0;
-  std::string remark;
-  if (rank.transport().rank() == 0) {
-    CheckpointManifest manifest = this->manifest(current);
-    for (int64_t r = 0; r < static_cast<int64_t>(rows.size()); ++r)
-      if (rows[r][0] > 0)
-        manifest.files.push_back(
-            {fileNameOf(rank.wholeProgram().mesh().placeOf(r)),
-             static_cast<int64_t>(rows[r][0]),
-             static_cast<uint64_t>(rows[r][1]) << 32 |
-                 static_cast<uint64_t>(rows[r][2])});
-    isMade = commit(manifest, failures);
-    remark = isMade ? prune() : "no checkpoint: " + message;
-  }
-  if (gatherNumbers(rank.transport(), {isMade})[0][0] != 0)
-    made = current.step;
-  return remark;
+  isWhole = false;
+  remark.clear();
+  done = rank.transport().rank() != 0;
+  if (done)
+    return;
+  CheckpointManifest manifest = this->manifest(current);
+  for (int64_t r = 0; r < static_cast<int64_t>(rows.size()); ++r)
+    if (rows[r][0] > 0)
+      manifest.files.push_back(
+          {fileNameOf(rank.wholeProgram().mesh().placeOf(r)),
+           static_cast<int64_t>(rows[r][0]),
+           static_cast<uint64_t>(rows[r][1]) << 32 |
+               static_cast<uint64_t>(rows[r][2])});
+  thread = std::thread([this, manifest, failures] {
+    factory.leaveCores();
+    setpriority(PRIO_PROCESS, 0, 10);
+    commit(manifest, failures);
+    if (isWhole)
+      prune();
+    done = true;
+  });
 }
 
-bool Checkpoints::commit(const CheckpointManifest &manifest,
+void Checkpoints::commit(const CheckpointManifest &manifest,
                          const std::vector<std::string> &failures) {
   try {
     for (const std::string &text : failures)
       if (!text.empty())
         fail(text);
     folder.commit(manifest);
-    return true;
+    isWhole = true;
   } catch (const std::exception &error) {
     message = error.what();
+    remark = "no checkpoint: " + message;
     ++failed;
     folder.abandon(manifest.step);
-    return false;
   }
 }
 
 /// What could not be removed costs room on the disk, and no checkpoint.
-std::string Checkpoints::prune() const {
+void Checkpoints::prune() {
   try {
     folder.prune(current.step, options.keep);
-    return "";
   } catch (const std::exception &error) {
-    return std::string("an old checkpoint stays: ") + error.what();
+    remark = std::string("an old checkpoint stays: ") + error.what();
   }
 }

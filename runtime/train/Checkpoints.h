@@ -5,7 +5,8 @@
 // each rank copies its part while the next step runs, whose first update waits
 // for the copy, and writes it while training goes on. Tensors are known by the
 // names of weights, so whatever the ranks, cut and schedule of a program are,
-// it takes over the checkpoint of another one.
+// it takes over the checkpoint of another one. When all ranks have written, a
+// thread of rank 0 makes the checkpoint whole and removes old ones.
 //
 // Every rank calls every function, at the same place.
 //
@@ -58,23 +59,29 @@ public:
   /// that can be used, or that nobody asks for.
   Position resume(const std::function<void(const std::string &)> &say);
 
-  /// Whether rank 0 wants one when `step` steps are done, `before` of which had
-  /// been before this call of the program's function. Times count from the last
-  /// one.
-  bool isDue(int64_t step, int64_t before) const;
+  /// What a rank has to say at the end of a step, and what it learns from the
+  /// sum over all ranks.
+  struct Votes {
+    /// For the one that is being made: this rank's thread has ended.
+    double done = 0;
+    /// For a new one.
+    double due = 0;
+  };
+  /// When `step` steps are done, `before` of which had been before this call
+  /// of the program's function. `--checkpoint-every` counts times from the
+  /// last one.
+  Votes votes(int64_t step, int64_t before) const;
 
-  /// Begins one. Waits for the one before.
-  void begin(Position now);
+  // These return what went wrong, for people, on rank 0; empty if nothing did.
 
-  // Between two steps: whether this rank has written its part, and could not.
-  // When the sum over all ranks of the first is their number, all call
-  // `finish`.
-  bool isWriting() const { return writing; }
-  double isDone() const { return writing && done.load() ? 1 : 0; }
-
-  /// Waits for all ranks, and makes the checkpoint whole. Returns what went
-  /// wrong, for people, on rank 0; empty if nothing did.
+  /// Between two steps: goes on with the one that is being made where all
+  /// threads have ended, and begins one if it is due, for which it waits until
+  /// the one before is whole.
+  std::string keep(const Votes &sum, Position now);
+  /// Waits until the one that is being made is whole.
   std::string finish();
+  /// Makes one while training waits. None is being made.
+  std::string keepNow(Position now);
 
   /// The newest one of this plan that this run has made, or resumed from; 0:
   /// none.
@@ -85,17 +92,30 @@ public:
 
 private:
   struct Part;
+  /// What is done of the one that is being made.
+  enum class Phase {
+    None,
+    /// All ranks write.
+    Writing,
+    /// Rank 0 makes a checkpoint of the files.
+    Committing
+  };
+
   bool isOwn(const Part &part) const;
+  bool isDue(int64_t step, int64_t before) const;
+  void begin(Position now);
+  /// To the next phase, when all threads have ended; waits for them.
+  std::string advance();
+  void beginCommit();
   void copy(const Part &part);
   void collect(const Part &part);
   void waitForCopy();
   void write(int64_t step);
   CheckpointManifest manifest(Position at) const;
-  /// On rank 0: of what all have written, and why some have not. Whether it is
-  /// there now.
-  bool commit(const CheckpointManifest &manifest,
+  /// On rank 0: of what all have written, and why some have not.
+  void commit(const CheckpointManifest &manifest,
               const std::vector<std::string> &failures);
-  std::string prune() const;
+  void prune();
 
   const Options &options;
   Worker &rank;
@@ -113,12 +133,15 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   bool copied = false;
+  Phase phase = Phase::None;
   std::atomic<bool> done = false;
-  bool writing = false;
   Position current;
-  /// What the thread leaves behind.
+  /// What the thread that writes leaves behind.
   CheckpointFile file;
   std::string failure;
+  /// What the one that commits leaves behind.
+  bool isWhole = false;
+  std::string remark;
 
   int64_t made = 0;
   int64_t failed = 0;

@@ -83,8 +83,7 @@ void Record::begin(int64_t stepsBefore, int64_t skipped, const Dataset &data,
   Options into = options;
   into.checkpoint = folder;
   Checkpoints state(into, rank, factory);
-  state.begin({.step = stepsBefore});
-  failure = state.finish();
+  failure = state.keepNow({.step = stepsBefore});
 }
 
 void Record::run(const std::function<void()> &step) {

@@ -36,6 +36,10 @@ using namespace pipewright::runtime;
 
 using Clock = std::chrono::steady_clock;
 
+static double secondsFrom(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
 /// Where waits have deadlines: reading weights or writing them
 /// to a slow disk takes longer than a step.
 static constexpr double patientSeconds = 3600;
@@ -71,7 +75,11 @@ private:
   /// Between two steps: makes a checkpoint whole, and begins one.
   void keepCheckpoint(int64_t done);
   void keepLastCheckpoint(int64_t done);
-  void finishCheckpoint();
+  /// A checkpoint is not what the run is for: training goes on.
+  void warn(const std::string &remark) {
+    if (!remark.empty())
+      say("warning: " + remark);
+  }
   int64_t samplesBefore(int64_t number) const;
   /// Where the run stands when `done` steps are done.
   Checkpoints::Position positionBehind(int64_t done) const;
@@ -94,10 +102,8 @@ private:
   std::unique_ptr<Checkpoints> checkpoints;
   Checkpoints::Position start;
   std::unique_ptr<BestWeights> best;
-  /// All ranks have written their part of the checkpoint that is being made.
-  bool isWritten = false;
-  /// The next one is to begin.
-  bool isDue = false;
+  /// Of all ranks, after the last step.
+  Checkpoints::Votes votes;
   std::unique_ptr<Dataset> data, evalData;
   Trace trace;
   Profile profile;
@@ -110,6 +116,7 @@ private:
   /// How weights that several ranks hold differ; the same on all of them.
   std::string difference;
   StepTimes stepTimes, collectiveWaits;
+  Clock::time_point stepEnd;
   /// In the last step.
   Traffic sent;
   bool evaluated = false;
@@ -223,6 +230,7 @@ void Trainer::train() {
   trouble = weightTrouble(rank);
   if (!trouble.empty())
     fail(trouble);
+  stepEnd = Clock::now();
   for (int64_t done = start.step; done < options.steps; done += together) {
     // Where steps run together, after those that hold the one asked for.
     const int64_t before = std::max<int64_t>(0, done - together);
@@ -384,8 +392,8 @@ void Trainer::runStep(int64_t number, Batches &batches,
   };
   const int64_t done = (number + 1) * program.updates;
   if (record.isDue(done)) {
-    if (checkpoints && checkpoints->isWriting())
-      finishCheckpoint();
+    if (checkpoints)
+      warn(checkpoints->finish());
     record.begin(done - program.updates, skipped.count(), *data, batches,
                  learningRates);
     return record.run(run);
@@ -422,6 +430,8 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   rank.setProfile(profiled ? &profile : nullptr);
 
   const auto start = Clock::now();
+  // Evaluations, checkpoints, comparisons of weights.
+  const double between = secondsFrom(stepEnd, start);
   skipped.begin();
   runStep(number, batches, learningRates);
   if (disagrees)
@@ -439,19 +449,18 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
   lookAhead(number + 2);
   // One rank that stops is enough, and all stop at the same step.
   const int64_t done = (number + 1) * together;
-  totals.push_back(checkpoints ? checkpoints->isDone() : 0);
-  totals.push_back(speaks && checkpoints &&
-                   checkpoints->isDue(done, done - together));
+  votes = checkpoints ? checkpoints->votes(done, done - together)
+                      : Checkpoints::Votes();
+  totals.push_back(votes.done);
+  totals.push_back(votes.due);
   totals.push_back(stopSignal() != 0 || !trouble.empty());
   rank.flight().wait(FlightRecorder::EndOfStep, 0);
   rank.transport().sumToAll(totals.data(), totals.size());
   rank.flight().end();
   stops = totals.back() > 0;
-  isDue = totals[totals.size() - 2] > 0;
-  isWritten = checkpoints && checkpoints->isWriting() &&
-              totals[totals.size() - 3] == rank.transport().size();
-  const double seconds =
-      std::chrono::duration<double>(Clock::now() - start).count();
+  votes = {.done = totals[totals.size() - 3], .due = totals[totals.size() - 2]};
+  stepEnd = Clock::now();
+  const double seconds = secondsFrom(start, stepEnd);
 
   if (profiled)
     profile.endSteps(together, seconds);
@@ -477,6 +486,7 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
           {"loss", loss},
           {"learning_rate", learningRates[update]},
           {"seconds", seconds / together},
+          {"seconds_between", between / together},
           {"samples_per_second", batches.batchSamples() / seconds}};
       if (options.clipNorm > 0)
         row.emplace_back("gradient_norm", rank.gradientNorm());
@@ -497,27 +507,16 @@ void Trainer::step(int64_t number, Batches &batches, Progress &progress) {
 }
 
 void Trainer::keepCheckpoint(int64_t done) {
-  if (isWritten || (isDue && checkpoints->isWriting()))
-    finishCheckpoint();
-  if (isDue)
-    checkpoints->begin(positionBehind(done));
-}
-
-void Trainer::finishCheckpoint() {
-  // It is not what the run is for: training goes on.
-  if (const std::string remark = checkpoints->finish(); !remark.empty())
-    say("warning: " + remark);
+  if (checkpoints)
+    warn(checkpoints->keep(votes, positionBehind(done)));
 }
 
 void Trainer::keepLastCheckpoint(int64_t done) {
   if (!checkpoints)
     return;
-  if (checkpoints->isWriting())
-    finishCheckpoint();
-  if (checkpoints->last() == done)
-    return;
-  checkpoints->begin(positionBehind(done));
-  finishCheckpoint();
+  warn(checkpoints->finish());
+  if (checkpoints->last() != done)
+    warn(checkpoints->keepNow(positionBehind(done)));
 }
 
 void Trainer::finish() {

@@ -7,7 +7,7 @@
 Rounds alternate. Single steps of some machines spread by more than a checkpoint costs, so the steps
 of one run are compared, too: the mean of a cycle, from one checkpoint to the next, with its second
 half, in which nothing is saved any more; each place in the cycle by its median over all cycles
-behind the first checkpoint. A save by itself is a run of one step that keeps a checkpoint less one
+behind the first checkpoint. What passes between two steps is added to the second one. A save by itself is a run of one step that keeps a checkpoint less one
 that keeps none, as wall time. With --python, an interpreter that has torch, the same number of
 values as float32 is saved by torch.distributed.checkpoint (DCP), too. Prints Markdown tables.
 """
@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from pipetools import bench  # noqa: E402
+from pipetools.files import read_log  # noqa: E402
 from pipetools.numbers import with_range  # noqa: E402
 from pipetools.running import call, exit_with  # noqa: E402
 
@@ -75,7 +76,8 @@ def main():
             begin = time.perf_counter()
             bench.train(out, steps, a.cores, 1, log.name, options=options)
             whole = time.perf_counter() - begin
-            return whole, bench.read_seconds(log.name)
+            return whole, [record["seconds"] + record["seconds_between"]
+                           for record in read_log(log.name) if "seconds" in record]
 
     def keep(every):
         return "--checkpoint", kept, "--checkpoint-every", every
