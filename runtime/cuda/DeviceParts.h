@@ -8,6 +8,7 @@
 #define PIPEWRIGHT_RUNTIME_CUDA_DEVICEPARTS_H
 
 #include "runtime/core/Error.h"
+#include "runtime/cuda/Arrivals.h"
 #include "runtime/cuda/Chaos.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/DeviceLinks.h"
@@ -181,6 +182,8 @@ struct DeviceRank::Parts {
   bool timed = false;
 
   TaskGraphs graphs;
+  /// Of a step that is compared.
+  Arrivals arrivals;
   WorkLog log;
   /// Name of the task that was enqueued last, "" before the first.
   std::string lastTask;

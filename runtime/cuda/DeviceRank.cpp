@@ -191,6 +191,8 @@ void DeviceRank::record(Stream stream, int64_t event) {
   parts->watchdog.touch();
   PIPEWRIGHT_CUDA(cuEventRecord(slot.handle, handle));
   slot.state = EventSlot::State::Recorded;
+  if (digesting())
+    parts->arrivals.record(stream, event);
 }
 
 void DeviceRank::wait(Stream stream, int64_t event) {
@@ -205,6 +207,7 @@ void DeviceRank::wait(Stream stream, int64_t event) {
   CUevent begin = isTraced ? parts->trace.mark(handle) : nullptr;
   parts->watchdog.touch();
   PIPEWRIGHT_CUDA(cuStreamWaitEvent(handle, slot.handle, 0));
+  digestWait(stream, event);
   if (!isTraced)
     return;
   const auto category = slot.state == EventSlot::State::Collective
@@ -232,6 +235,7 @@ void DeviceRank::post(bool isSend, int64_t peer, Buffer buffer, int64_t event) {
   slot = {slot.handle,
           isSend ? EventSlot::State::Send : EventSlot::State::Receive, peer,
           false};
+  digestPost(isSend, peer, buffer, event);
   if (parts->traced)
     parts->trace.add({Trace::Category::Transfer, slot.verb(), peer},
                      parts->trace.mark(handle), slot.handle);
@@ -270,6 +274,7 @@ void DeviceRank::postCollective(const GroupRequest &request) {
   flight().post(FlightRecorder::PostCollective, group);
   slot = {slot.handle, EventSlot::State::Collective, group, false,
           what.facts().text};
+  digestCollective(request);
   if (parts->traced)
     parts->trace.add({Trace::Category::Collective, slot.verb(), group},
                      parts->trace.mark(handle), slot.handle);

@@ -13,6 +13,7 @@
 #include "runtime/cuda/Stream.h"
 #include "runtime/cuda/TaskBody.h"
 #include "runtime/rank/CollectiveCalls.h"
+#include "runtime/rank/StepDigest.h"
 #include "runtime/rank/Worker.h"
 
 #include <initializer_list>
@@ -151,6 +152,12 @@ private:
   void takeGradients();
   void enqueueGradients(int64_t stageOfUpdate);
   void mailScalars();
+  // Of a step that is compared; nothing in others.
+  void digestValue(StepDigest::Kind kind, int64_t place, int64_t number,
+                   Buffer buffer);
+  void digestPost(bool isSend, int64_t peer, Buffer buffer, int64_t event);
+  void digestCollective(const GroupRequest &request);
+  void digestWait(Stream stream, int64_t event);
   void addSquares();
   std::vector<double>
   squaresOf(const std::vector<const TensorInfo *> &gradients) override;

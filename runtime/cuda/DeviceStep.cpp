@@ -25,6 +25,8 @@ void DeviceRank::task(const char *kind, int64_t stage, int64_t microBatch,
     std::lock_guard<std::mutex> lock(p.lastTaskMutex);
     p.lastTask = taskName(kind, stage, microBatch);
   }
+  if (StepDigest *digest = digesting())
+    digest->beginTask(kind, stage, microBatch);
   // When the host gave it to the GPU, which may be before it runs.
   flight().task(kind[0], stage, microBatch);
   p.watchdog.touch();
@@ -59,6 +61,8 @@ void DeviceRank::loadInput(int64_t input, int64_t microBatch,
   if (!parts->ahead.take(staged, address, parts->computing))
     PIPEWRIGHT_CUDA(cuMemcpyHtoDAsync(address, staged.data, staged.bytes,
                                       parts->computing));
+  if (digesting())
+    digestValue(StepDigest::Kind::Input, input, microBatch, destination);
 }
 
 void DeviceRank::storeOutput(int64_t output, int64_t microBatch,
@@ -210,6 +214,7 @@ void DeviceRank::begin(bool evaluation) {
     p.profile.begin();
   p.graphs.begin(evaluation, p.profiled || (evaluation && wantsOutputs()));
   p.log.clear();
+  p.arrivals.clear();
   beginStaging(evaluation);
   p.reported.clear();
   if (p.traced)

@@ -15,7 +15,7 @@ void StepDigest::beginTask(const char *kind, int64_t stage,
 
 void StepDigest::add(Kind kind, int64_t place, const void *data,
                      int64_t bytes) {
-  add(kind, place, counts[{kind, place}]++, data, bytes);
+  add(kind, place, next(kind, place), data, bytes);
 }
 
 void StepDigest::add(Kind kind, int64_t place, int64_t number, const void *data,

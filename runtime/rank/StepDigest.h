@@ -58,6 +58,8 @@ public:
   void add(Kind kind, int64_t place, const void *data, int64_t bytes);
   void add(Kind kind, int64_t place, int64_t number, const void *data,
            int64_t bytes);
+  /// The number of the next one of this kind and place, which takes it.
+  int64_t next(Kind kind, int64_t place) { return counts[{kind, place}]++; }
 
   // What is posted is there when the wait for it is over.
   void post(Kind kind, int64_t place, Buffer buffer) {

@@ -12,10 +12,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#ifdef FLIP_ON_DEVICE
+#include "runtime/DeviceRuntime.h"
+#else
 #include "runtime/Runtime.h"
+#endif
 
 #include <cstdlib>
 #include <deque>
+#include <dlfcn.h>
 #include <map>
 #include <sstream>
 #include <string>
@@ -23,7 +28,6 @@
 namespace flip {
 
 using pipewright::runtime::Buffer;
-using pipewright::runtime::Rank;
 
 struct Place {
   std::string kind;
@@ -41,7 +45,28 @@ struct Place {
   }
 };
 
-inline void at(const char *kind, Rank &rank, Buffer buffer) {
+#ifdef FLIP_ON_DEVICE
+
+using pipewright::runtime::DeviceRank;
+using pipewright::runtime::Stream;
+
+/// By the driver that the program has loaded; its headers are not here.
+inline void waitForCompute(DeviceRank &rank) {
+  static void *const driver = dlopen("libcuda.so.1", RTLD_NOW);
+  using Wait = int (*)(CUstream_st *);
+  static const auto wait =
+      reinterpret_cast<Wait>(dlsym(driver, "cuStreamSynchronize"));
+  wait(rank.computeStream());
+}
+
+#else
+
+inline void waitForCompute(pipewright::runtime::Rank &) {}
+
+#endif
+
+template <class Rank>
+void at(const char *kind, Rank &rank, Buffer buffer) {
   const Place &place = Place::ofEnvironment();
   if (place.kind != kind || place.rank != rank.number() ||
       place.step != rank.step() || rank.replica() != 0)
@@ -51,32 +76,69 @@ inline void at(const char *kind, Rank &rank, Buffer buffer) {
   if (count++ != place.nth)
     return;
   const int64_t byte = place.offset % buffer.bytes + place.bit / 8;
-  rank.data<unsigned char>(buffer)[byte] ^= 1 << place.bit % 8;
+  waitForCompute(rank);
+  unsigned char value = 0;
+  rank.read(buffer.at(byte, 1), &value);
+  value ^= 1 << place.bit % 8;
+  rank.write(buffer.at(byte, 1), &value);
 }
 
-inline void beforeTask(Rank &rank) {
+template <class Rank>
+void beforeTask(Rank &rank) {
   at("task", rank, {0, rank.program().arenaBytes});
 }
 
-inline void postSend(Rank &rank, int64_t peer, Buffer buffer) {
+template <class Rank, class... Event>
+void postSend(Rank &rank, int64_t peer, Buffer buffer, Event... event) {
   at("sent", rank, buffer);
-  rank.postSend(peer, buffer);
+  rank.postSend(peer, buffer, event...);
 }
 
-inline std::deque<Buffer> &postedFrom(int64_t peer) {
-  static thread_local std::map<int64_t, std::deque<Buffer>> all;
-  return all[peer];
+/// Messages of each peer, and on a GPU what is recorded behind them.
+struct Posted {
+  Buffer buffer;
+  int64_t event = -1;
+};
+inline std::map<int64_t, std::deque<Posted>> &posted() {
+  static thread_local std::map<int64_t, std::deque<Posted>> all;
+  return all;
 }
 
-inline void postReceive(Rank &rank, int64_t peer, Buffer buffer) {
-  postedFrom(peer).push_back(buffer);
-  rank.postReceive(peer, buffer);
+template <class Rank>
+void isThere(Rank &rank, std::deque<Posted> &messages) {
+  at("received", rank, messages.front().buffer);
+  messages.pop_front();
 }
 
-inline void waitReceive(Rank &rank, int64_t peer) {
+template <class Rank, class... Event>
+void postReceive(Rank &rank, int64_t peer, Buffer buffer, Event... event) {
+  posted()[peer].push_back({buffer, event...});
+  rank.postReceive(peer, buffer, event...);
+}
+
+template <class Rank>
+void waitReceive(Rank &rank, int64_t peer) {
   rank.waitReceive(peer);
-  at("received", rank, postedFrom(peer).front());
-  postedFrom(peer).pop_front();
+  isThere(rank, posted()[peer]);
 }
+
+#ifdef FLIP_ON_DEVICE
+
+/// Whoever waits for a message has those before it, too.
+inline void wait(DeviceRank &rank, Stream stream, int64_t event) {
+  rank.wait(stream, event);
+  if (!(stream == pipewright::runtime::compute))
+    return;
+  for (auto &[peer, messages] : posted()) {
+    size_t count = 0;
+    for (size_t i = 0; i < messages.size(); ++i)
+      if (messages[i].event == event)
+        count = i + 1;
+    while (count-- > 0)
+      isThere(rank, messages);
+  }
+}
+
+#endif
 
 } // namespace flip
