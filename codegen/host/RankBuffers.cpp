@@ -134,6 +134,30 @@ RankBuffers::keptGradients(pipe::KeepGradientsOp op) {
                        declare("kept" + number, *optimizer.getKept())};
 }
 
+std::vector<RankBuffers::FoldedSums>
+RankBuffers::foldedSums(pipe::FoldGradientsOp op) {
+  const StageLayout *stage = layout.findStage(op.getStage());
+  if (!stage) {
+    op.emitOpError("is of a stage that the module does not have");
+    return {};
+  }
+  auto sums = op.getSums(layout.ranks[stage->rank].arena);
+  if (failed(sums))
+    return {};
+  const std::string number = std::to_string(stage->number);
+  std::vector<FoldedSums> all;
+  for (const pipe::FoldGradientsOp::Sums &each : *sums) {
+    FoldedSums &folded = all.emplace_back();
+    folded.gradients = declare("gradients" + number, each.gradients);
+    for (int64_t level = 0; level < op.countLevels(); ++level)
+      folded.aside.push_back(declare(
+          "aside" + number + "_" + std::to_string(level), each.level(level)));
+  }
+  if (all.empty())
+    op.emitOpError("is of a stage without gradients");
+  return all;
+}
+
 Local RankBuffers::partOf(const std::string &name, pipe::BufferAttr range) {
   Local &part = parts[name];
   if (!part)
@@ -174,6 +198,8 @@ LogicalResult RankBuffers::namePlaces(pipe::StepOpInterface op) {
     return success(static_cast<bool>(rangeOf(together)));
   if (auto keep = dyn_cast<pipe::KeepGradientsOp>(*op))
     return success(keptGradients(keep).has_value());
+  if (auto fold = dyn_cast<pipe::FoldGradientsOp>(*op))
+    return success(!foldedSums(fold).empty());
   if (auto load = dyn_cast<pipe::LoadWeightsOp>(*op))
     return success(!loadedParts(load).empty());
   SmallVector<pipe::PlaceOp> withCopy;

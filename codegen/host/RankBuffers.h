@@ -45,6 +45,13 @@ public:
     Local all, part, kept;
   };
   std::optional<KeptGradients> keptGradients(pipe::KeepGradientsOp op);
+  /// A range of gradients, and the sums of it that are aside.
+  struct FoldedSums {
+    Local gradients;
+    std::vector<Local> aside;
+  };
+  /// Those of the op's stage; empty, with a diagnostic, where there is no room.
+  std::vector<FoldedSums> foldedSums(pipe::FoldGradientsOp op);
   /// What a replica has of a stage's weights, and its part of what tasks read.
   struct LoadedPart {
     Local home, part;

@@ -47,6 +47,7 @@ private:
                               std::optional<int64_t> event);
   LogicalResult verifyEvent(Operation *op, std::optional<int64_t> event) const;
   LogicalResult writeCollective(pipe::CollectiveOp op);
+  LogicalResult writeFold(pipe::FoldGradientsOp op);
   LogicalResult writeStreamLine(Operation *op);
   void commentCall(const Tokens &name, const Tokens &addition);
   bool hasStreams() const { return layout.target->hasStreams(); }
@@ -199,6 +200,29 @@ LogicalResult RankWriter::writeCollective(pipe::CollectiveOp op) {
   return success();
 }
 
+LogicalResult RankWriter::writeFold(pipe::FoldGradientsOp op) {
+  const auto sums = buffers.foldedSums(op);
+  const auto group = static_cast<int64_t>(op.getGroup());
+  const int64_t added = op.countAdded();
+  for (const auto &[gradients, aside] : sums) {
+    for (int64_t level = 0; level < added; ++level) {
+      writer.accumulate(aside[level], gradients);
+      writer.commentBehind({"groups " +
+                            std::to_string(group + 1 - (int64_t(2) << level)) +
+                            " to " + std::to_string(group)});
+    }
+    lastWork = {gradients, " is whole"};
+    if (op.isLast())
+      continue;
+    writer.copy(gradients, aside[added]);
+    if (added == 0)
+      writer.commentBehind({"group " + std::to_string(group)});
+    writer.zero(gradients);
+    lastWork = {aside[added], " is aside"};
+  }
+  return success(!sums.empty());
+}
+
 /// `value` is what a post sends, or what it will have received.
 LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
                                         int64_t peer,
@@ -298,6 +322,7 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         lastWork = {gradients->kept, " is kept"};
         return success();
       })
+      .Case([&](pipe::FoldGradientsOp fold) { return writeFold(fold); })
       .Case([&](pipe::LoadWeightsOp load) -> LogicalResult {
         for (const auto &[home, part] : buffers.loadedParts(load)) {
           writer.copy(home, part);

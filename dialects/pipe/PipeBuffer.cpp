@@ -38,6 +38,13 @@ LogicalResult PlaceOp::verify() {
   if (getRounded() && 2 * getRounded()->getBytes() != getBuffer().getBytes())
     return emitOpError("expects a rounded copy of half of ")
            << getBuffer() << ", but got " << *getRounded();
+  // (C2)
+  if (getAside() &&
+      (!getGradient() || isUpdated() ||
+       getAside()->getBytes() % alignedSize(getGradient()->getBytes()) != 0))
+    return emitOpError("expects sums of a gradient aside that is not updated, "
+                       "but got ")
+           << *getAside();
   return success();
 }
 
@@ -67,6 +74,10 @@ LogicalResult OptimizerOp::verify() {
       2 * getRoundedHome()->getBytes() != getHome()->getBytes())
     return emitOpError("expects a home of rounded weights of half of ")
            << *getHome() << ", but got " << *getRoundedHome();
+  // (C7)
+  if (getAside() && getAside()->getBytes() % getGradients().getBytes() != 0)
+    return emitOpError("expects a whole number of ")
+           << getGradients() << " aside, but got " << *getAside();
   if (!getShards())
     return success();
   // (C3)

@@ -39,10 +39,14 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
     Stages that read a weight as bf16 read it from `rounded`, a rounded copy
     that is as new as the weight. `kernel` updates the weight, where its
     optimizer works weight by weight; where no optimizer writes the rounded
-    copy, `kernel` does.
+    copy, `kernel` does. A gradient that no optimizer of the stage works on has
+    sums of groups of micro-batches `aside` (`pipe.fold_gradients`), one behind
+    the other, each aligned to 64 bytes.
 
     Constraints:
     - (C1) `rounded` has half of the weight's bytes.
+    - (C2) `aside` is of a gradient that is not updated, and holds a whole
+      number of those.
 
     Example:
     ```mlir
@@ -53,7 +57,7 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
   let arguments = (ins FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$stage,
     Pipe_BufferAttr:$buffer, OptionalAttr<Pipe_BufferAttr>:$gradient,
     OptionalAttr<Pipe_BufferAttr>:$rounded, OptionalAttr<SymbolRefAttr>:$kernel,
-    UnitAttr:$owner, UnitAttr:$updated);
+    UnitAttr:$owner, UnitAttr:$updated, OptionalAttr<Pipe_BufferAttr>:$aside);
   let extraClassDeclaration = [{
     /// Whether the optimizer of its stage updates this copy.
     bool isUpdated() { return getGradient() && (getOwner() || getUpdated()); }
@@ -61,7 +65,7 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
   let assemblyFormat = [{
     $weight `in` $stage `weight` $buffer (`gradient` $gradient^)?
     (`rounded` $rounded^)? (`kernel` $kernel^)? (`owner` $owner^)?
-    (`updated` $updated^)? attr-dict
+    (`updated` $updated^)? (`aside` $aside^)? attr-dict
   }];
   let hasVerifier = 1;
 }
@@ -87,7 +91,9 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     it updates that, and other stages may have bytes of `weights`, and of
     `rounded`, too. `rounded_home` is the bf16 copy of that part. Where
     tasks read bf16 copies alone, `home` stands for all of `weights`, which then
-    only says how they lie, and has no bytes.
+    only says how they lie, and has no bytes. `aside` holds sums of groups of
+    micro-batches (`pipe.fold_gradients`), one behind the other, in the layout
+    of the gradients.
 
     Constraints:
     - (C1) `rounded` has half of the weights' bytes.
@@ -98,6 +104,7 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     - (C5) `kept` and `home` are of shards, and have the size of a part.
     - (C6) `rounded_home` is of `home` and `rounded`, and has half the size of
       `home`.
+    - (C7) `aside` holds a whole number of sums.
 
     Example:
     ```mlir
@@ -115,10 +122,11 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     OptionalAttr<Pipe_BufferAttr>:$rounded, Pipe_OptionalBuffers:$versions,
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$shards,
     OptionalAttr<Pipe_BufferAttr>:$kept, OptionalAttr<Pipe_BufferAttr>:$home,
-    OptionalAttr<Pipe_BufferAttr>:$rounded_home);
+    OptionalAttr<Pipe_BufferAttr>:$rounded_home,
+    OptionalAttr<Pipe_BufferAttr>:$aside);
   let assemblyFormat = [{
     $stage (`kernel` $kernel^)? (`shards` $shards^)? `weights` $weights
-    (`home` $home^)? `gradients` $gradients (`kept` $kept^)?
+    (`home` $home^)? `gradients` $gradients (`kept` $kept^)? (`aside` $aside^)?
     `states` $states `hyper` $hyper (`rounded` $rounded^)?
     (`rounded_home` $rounded_home^)? (`versions` $versions^)? attr-dict
   }];

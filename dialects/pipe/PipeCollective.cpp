@@ -222,6 +222,24 @@ void KeepGradientsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), ("kept_" + getStage()).str());
 }
 
+LogicalResult FoldGradientsOp::verify() {
+  // (C1)
+  if (!llvm::isPowerOf2_64(getGroups()) || getGroup() >= getGroups())
+    return emitOpError("expects a group of a power of two of them, but is of ")
+           << getGroup() << " of " << getGroups();
+  // (C2)
+  auto type = cast<GradientType>(getGradients().getType());
+  if (type.getStage() != getStageAttr() ||
+      stateOfReplicas(type) == ReplicaState::split)
+    return emitOpError("expects all gradients of its stage, but takes ")
+           << type;
+  return success();
+}
+
+void FoldGradientsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getResult(), ("folded_" + getStage()).str());
+}
+
 LogicalResult LoadWeightsOp::verify() {
   // (C1)
   Type split =
@@ -376,6 +394,56 @@ std::optional<Content> KeepGradientsOp::getContent(OpResult,
   return Content{Content::Kind::Sum, getStageAttr(), 0, 0, {}};
 }
 std::optional<Content> KeepGradientsOp::getWantedContent(OpOperand &,
+                                                         const StepContext &) {
+  return Content{Content::Kind::Sum, getStageAttr(), 0, 0, {}};
+}
+
+BufferAttr FoldGradientsOp::Sums::level(int64_t number) const {
+  return BufferAttr::get(gradients.getContext(), BufferSpace::arena,
+                         aside.getOffset() +
+                             number * alignedSize(gradients.getBytes()),
+                         gradients.getBytes());
+}
+
+FailureOr<SmallVector<FoldGradientsOp::Sums, 1>>
+FoldGradientsOp::getSums(ArenaOp arena) {
+  SmallVector<Sums, 1> all;
+  auto add = [&](BufferAttr gradients,
+                 std::optional<BufferAttr> aside) -> LogicalResult {
+    const int64_t wanted = countLevels() * alignedSize(gradients.getBytes());
+    if (!aside || aside->getBytes() < wanted)
+      return emitOpError("needs ") << wanted << " bytes aside of " << gradients
+                                   << "; run pipe-plan-memory";
+    all.push_back({gradients, *aside});
+    return success();
+  };
+  for (Operation &op : *arena.getBody()) {
+    auto optimizer = dyn_cast<OptimizerOp>(op);
+    if (optimizer && optimizer.getStage() == getStage() &&
+        failed(add(optimizer.getGradients(), optimizer.getAside())))
+      return failure();
+    auto place = dyn_cast<PlaceOp>(op);
+    if (place && place.getStage() == getStage() && place.getGradient() &&
+        !place.isUpdated() &&
+        failed(add(*place.getGradient(), place.getAside())))
+      return failure();
+  }
+  return all;
+}
+
+std::string FoldGradientsOp::getLabel(const StepContext &) {
+  return "group " + std::to_string(getGroup()) + " of gradients of stage '@" +
+         getStage().str() + "'";
+}
+ResultBytes FoldGradientsOp::getResultBytes(OpResult) { return {}; }
+ByteUses FoldGradientsOp::getByteUses() {
+  return {{ByteUse::Kind::Gradient, /*writes=*/true}};
+}
+std::optional<Content> FoldGradientsOp::getContent(OpResult,
+                                                   const StepContext &) {
+  return Content{Content::Kind::Sum, getStageAttr(), 0, 0, {}};
+}
+std::optional<Content> FoldGradientsOp::getWantedContent(OpOperand &,
                                                          const StepContext &) {
   return Content{Content::Kind::Sum, getStageAttr(), 0, 0, {}};
 }

@@ -27,7 +27,7 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
 
     The members are the ranks that `over` lists, of one replica; `over replicas`
     are the copies of the rank in all replicas (of which `#pipe.program` has the
-    number). Sums are in the order of `over`, or of the replicas, and the parts
+    number). Sums are binary trees over `over`, or the replicas, and the parts
     are as long as can be: that of the first members ends before that of the
     last begins.
     `buffers` is where a rank keeps what others send it to add.
@@ -148,6 +148,59 @@ def Pipe_KeepGradientsOp : Pipe_ScheduledOp<"keep_gradients", [
   let extraClassDeclaration = [{
     /// The collective that made what it takes; null where none did.
     CollectiveOp getSum() { return getGradients().getDefiningOp<CollectiveOp>(); }
+  }];
+  let hasVerifier = 1;
+}
+
+def Pipe_FoldGradientsOp : Pipe_ScheduledOp<"fold_gradients", [
+    AllTypesMatch<["gradients", "result"]>]> {
+  let summary = "Add a group of micro-batches to a binary tree of sums";
+  let description = [{
+    Behind the last of a group's backwards, a stage's gradients are what this
+    group alone has added. They are summed with those of earlier groups as the
+    nodes of a binary tree: with as many aside (`aside` of `pipe.optimizer` and
+    `pipe.place`) as `group` has ones at its end, in binary. The last group
+    leaves the sum of all in the gradients' range; another one puts it aside, on
+    the level that has come free, and clears the range for the next group.
+
+    So the order of additions depends on micro-batches and groups alone, not on
+    how many replicas there are: where each replica has a power of two of them,
+    its sum is a node of the tree, and `pipe.collective` adds the nodes above.
+
+    Constraints:
+    - (C1) `groups` is a power of two above 1, and `group` is below it.
+    - (C2) takes and returns the stage's gradients, `split` over nothing.
+
+    Life span: made by `pipe-fold-gradients`.
+
+    Example:
+    ```mlir
+    %f = pipe.fold_gradients in @s0 (%g) group 1 of 4 : !pipe.gradient<@s0>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$stage, Pipe_GradientType:$gradients,
+    ConfinedAttr<I64Attr, [IntNonNegative]>:$group,
+    ConfinedAttr<I64Attr, [IntMinValue<2>]>:$groups);
+  let results = (outs Pipe_GradientType:$result);
+  let assemblyFormat = [{
+    `in` $stage `(` $gradients `)` `group` $group `of` $groups attr-dict
+    `:` type($gradients)
+  }];
+  let extraClassDeclaration = [{
+    bool isLast() { return getGroup() + 1 == getGroups(); }
+    /// How many sums that are aside it adds; what it puts aside lies on the
+    /// level of that number, counted from 0.
+    int64_t countAdded() { return llvm::countr_one(static_cast<uint64_t>(getGroup())); }
+    /// Sums that may be aside at one time.
+    int64_t countLevels() { return llvm::Log2_64(getGroups()); }
+    /// A range that it works on, and where sums of it are aside.
+    struct Sums {
+      BufferAttr gradients, aside;
+      BufferAttr level(int64_t number) const;
+    };
+    /// Of its stage in the arena of its rank. Fails, with a diagnostic, where
+    /// there is no room for what is aside.
+    mlir::FailureOr<llvm::SmallVector<Sums, 1>> getSums(ArenaOp arena);
   }];
   let hasVerifier = 1;
 }

@@ -110,6 +110,9 @@ void buildScheduledPipeline(OpPassManager &pm,
   gather.ranges = options.zeroBuffers;
   pm.addPass(pipe::createPipeGatherWeights(gather));
   pm.addPass(pipe::createPipeInsertTransfers());
+  pipe::PipeFoldGradientsOptions fold;
+  fold.groups = options.sumGroups;
+  pm.addPass(pipe::createPipeFoldGradients(fold));
   pm.addPass(pipe::createPipeVerifySchedule());
 }
 

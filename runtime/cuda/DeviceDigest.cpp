@@ -48,9 +48,9 @@ void DeviceRank::digestCollective(const GroupRequest &request) {
     digestValue(Kind::Addend, group, digest->next(Kind::Addend, group),
                 request.range);
   if (factsOf(request.kind).replicates)
-    parts->arrivals.post(collective, event,
-                         {Kind::Sum, group, digest->next(Kind::Sum, group),
-                          request.range});
+    parts->arrivals.post(
+        collective, event,
+        {Kind::Sum, group, digest->next(Kind::Sum, group), request.range});
   else
     parts->arrivals.record(collective, event);
 }

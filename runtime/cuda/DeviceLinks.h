@@ -59,9 +59,9 @@ public:
 
   /// Enqueues a collective of a group, by its number in connectGroups, as send
   /// and receive do; `data` is this member's range. All members give the
-  /// group's collectives in one order. Sums are in the order of the members
-  /// over cuda-local; over NCCL in an order of its own, so that they have the
-  /// same bits for certain in groups of two alone.
+  /// group's collectives in one order. Sums are binary trees over the members
+  /// over cuda-local, as on CPUs; over NCCL in an order of its own, so that
+  /// they have the same bits for certain in groups of two alone.
   virtual void collect(int64_t group, const Collective &what, void *data,
                        CUstream_st *stream, CUevent_st *done) = 0;
 

@@ -3,8 +3,8 @@
 // As transfers of `cuda-local` (LocalLinks.h): whoever comes last enqueues all
 // of the collective on its own stream, behind what the others' streams had got
 // when they came. A kernel reads the members' numbers where they lie and adds
-// them in the order of the members, in f32, rounding once: the same bits as on
-// CPUs. All GPUs reach each other's memory, or are one.
+// them as a binary tree, in f32, rounding once: the same bits as on CPUs. All
+// GPUs reach each other's memory, or are one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,6 +6,8 @@
 #include "runtime/core/ProcessName.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 using namespace pipewright::runtime;
 
@@ -70,30 +72,45 @@ static void store(const float *sums, int64_t count, BFloat16 *to) {
   narrow(sums, count, to);
 }
 
-/// In blocks whose sums stay in the first-level cache.
+/// As the nodes of a binary tree over the members in their order; where these
+/// are no power of two, what is left on the right is added from the right.
+/// In blocks whose sums stay in the first-level cache: `aside[l]` is one of the
+/// last 2^l members that no higher one has.
 template <class Number>
 static void addPartsOf(const Collective &collective, int64_t member,
                        Number *data, const Number *scratch) {
-  constexpr int64_t block = 1024;
-  float sums[block];
+  constexpr int64_t block = 512;
   const int64_t members = collective.members();
+  std::vector<std::array<float, block>> aside(
+      std::bit_width(static_cast<uint64_t>(members)));
+  std::array<float, block> sums;
   const OwnedNumbers owned = collective.ownedBy(member);
   const int64_t part = owned.count();
   Number *own = data + owned.begin;
   for (int64_t begin = 0; begin < part && members > 1; begin += block) {
     const int64_t count = std::min(block, part - begin);
+    const auto add = [&](const std::array<float, block> &before) {
+      for (int64_t i = 0; i < count; ++i)
+        sums[i] = before[i] + sums[i];
+    };
     for (int64_t m = 0; m < members; ++m) {
       const Number *from =
           m == member ? own : scratch + (m - (m > member)) * part;
       from += begin;
-      if (m == 0)
-        for (int64_t i = 0; i < count; ++i)
-          sums[i] = widen(from[i]);
-      else
-        for (int64_t i = 0; i < count; ++i)
-          sums[i] += widen(from[i]);
+      for (int64_t i = 0; i < count; ++i)
+        sums[i] = widen(from[i]);
+      const int complete = std::countr_one(static_cast<uint64_t>(m));
+      for (int level = 0; level < complete; ++level)
+        add(aside[level]);
+      if (m + 1 < members)
+        std::copy_n(sums.data(), count, aside[complete].data());
     }
-    store(sums, count, own + begin);
+    // The last member's node is complete; those on its left are not yet added.
+    const auto last = static_cast<uint64_t>(members - 1);
+    for (size_t level = std::countr_one(last); level < aside.size(); ++level)
+      if (last >> level & 1)
+        add(aside[level]);
+    store(sums.data(), count, own + begin);
   }
 }
 

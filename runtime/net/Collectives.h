@@ -77,7 +77,8 @@ std::string differenceText(int64_t rank, const Collective &what, int64_t other,
                            const Collective &theirs);
 
 /// Adds what a member owns of its own range and the same of the others', which
-/// lies in `scratch` one after the other in the order of the members.
+/// lies in `scratch` one after the other in the order of the members; as a
+/// binary tree over them.
 void addParts(const Collective &collective, int64_t member, void *data,
               const void *scratch);
 

@@ -72,6 +72,17 @@ std::string pipewright::runtime::rangeBefore(const Collective &collective,
   return bytesOf(collective, values);
 }
 
+/// A binary tree: the largest power of two that leaves something, and the rest.
+template <class Of>
+static float sumOf(const Of &of, int64_t begin, int64_t end) {
+  if (begin + 1 == end)
+    return of(begin);
+  int64_t left = 1;
+  while (2 * left < end - begin)
+    left *= 2;
+  return sumOf(of, begin, begin + left) + sumOf(of, begin + left, end);
+}
+
 std::string pipewright::runtime::rangeAfter(const Collective &collective,
                                             int64_t member, uint64_t salt,
                                             Numbers numbers) {
@@ -91,11 +102,8 @@ std::string pipewright::runtime::rangeAfter(const Collective &collective,
       value = of(owner);
     else if (collective.kind == CollectiveKind::AllReduce ||
              (collective.kind == CollectiveKind::Reduce ? collective.root
-                                                        : owner) == member) {
-      value = of(0);
-      for (int64_t m = 1; m < collective.members(); ++m)
-        value += of(m);
-    }
+                                                        : owner) == member)
+      value = sumOf(of, 0, collective.members());
     values.push_back(value);
   }
   return bytesOf(collective, values);

@@ -168,6 +168,28 @@ static llvm::Error readZeroBuffers(const OptionSpelling &row, Given given,
   return llvm::Error::success();
 }
 
+static llvm::Error readSumGroups(const OptionSpelling &row, Given given,
+                                 CompileOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  int64_t groups = 0;
+  if (llvm::Error error = readCount(row.name, given[row.name], groups))
+    return error;
+  const int64_t microBatches = options.microBatches * options.replicas;
+  if (!llvm::isPowerOf2_64(groups) || groups % options.replicas != 0 ||
+      microBatches % groups != 0)
+    return fail("--", row.name, " ", groups,
+                " expects a power of two that the replicas (", options.replicas,
+                ") divide, and that divides the micro-batches of all (",
+                microBatches, ")");
+  if (options.target->hasStreams() && options.replicas > 2)
+    return fail("--", row.name, " ", groups, " with ", options.replicas,
+                " replicas: on GPUs NCCL adds what more than two have, in an "
+                "order of its own");
+  options.pipelines.scheduled.sumGroups = groups;
+  return llvm::Error::success();
+}
+
 static llvm::Error readClipNorm(const OptionSpelling &row, Given given,
                                 CompileOptions &options) {
   if (given[row.name].empty())
@@ -228,6 +250,13 @@ static Recorded recordZeroBuffers(const OptionSpelling &row, Given given,
   if (!given.isGiven(row.name))
     return std::nullopt;
   return int64_t(options.pipelines.scheduled.zeroBuffers);
+}
+
+static Recorded recordSumGroups(const OptionSpelling &row, Given given,
+                                const CompileOptions &options) {
+  if (!given.isGiven(row.name))
+    return std::nullopt;
+  return int64_t(options.pipelines.scheduled.sumGroups);
 }
 
 static Recorded recordRoleRules(const OptionSpelling &, Given,
@@ -326,6 +355,14 @@ static std::vector<CompileRow> sizeRows() {
                    "interleaved schedules gather weights beside tasks",
                    "2"}),
             recordZeroBuffers, readZeroBuffers}),
+       decidedAt(Level::Scheduled,
+                 {under(Heading::Expert,
+                        {"sum-groups", "V",
+                         "Sums of gradients, and so all weights, have the same "
+                         "bits for 1, 2, 4 ... V replicas: those of V groups "
+                         "of micro-batches are added as a binary tree; takes "
+                         "memory for log2(V / D) sums"}),
+                  recordSumGroups, readSumGroups}),
        // plan.json has it of every model.
        decidedAt(Level::Import,
                  {{"micro-batch-size", "B",

@@ -66,7 +66,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     for (const WeightGroup &group : stages.weights())
       if (llvm::is_contained(group.stages, stage))
         allPlaces.push_back(
-            {&group, stage, group.isUpdatedIn(stage), {}, {}, {}});
+            {&group, stage, group.isUpdatedIn(stage), {}, {}, {}, {}});
 
   // What each stage's optimizer works on comes first, in one piece.
   std::vector<std::vector<Place *>> updated;
@@ -167,6 +167,17 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
       keptOf[stage] = allocate(bytes / shards);
   addRegion("gradients", begin, end);
 
+  // Each of them begins where the one before ends.
+  begin = end = alignedSize(end);
+  llvm::SmallDenseMap<int32_t, Range> asideOf;
+  for (auto [stage, bytes] : llvm::zip_equal(onRank, flat))
+    if (uses.aside > 0 && bytes > 0)
+      asideOf[stage] = allocate(uses.aside * bytes);
+  for (Place *place : others)
+    if (uses.aside > 0 && place->gradient)
+      place->aside = allocate(uses.aside * alignedSize(place->gradient->bytes));
+  addRegion("sums of groups", begin, end);
+
   begin = end = alignedSize(end);
   for (ArrayRef<Place *> group : updated) {
     if (group.empty())
@@ -184,6 +195,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
       return found == ranges.end() ? std::optional<Range>() : found->second;
     };
     optimizer.kept = of(keptOf);
+    optimizer.aside = of(asideOf);
     optimizer.home = of(homeOf);
     optimizer.roundedHome = of(roundedHomeOf);
     for (size_t state = 0, e = choice.states().size(); state < e; ++state)
@@ -265,7 +277,7 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         stages.nameOf(place.stage), buffer(place.weight),
         optional(place.gradient), optional(place.rounded),
         /*kernel=*/SymbolRefAttr(), flag(isOwner),
-        flag(place.isUpdated && !isOwner));
+        flag(place.isUpdated && !isOwner), optional(place.aside));
   }
   for (const Optimizer &optimizer : optimizers) {
     SmallVector<Attribute> states, versions;
@@ -281,7 +293,7 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         versions.empty() ? ArrayAttr() : builder.getArrayAttr(versions),
         shards == 1 ? IntegerAttr() : builder.getI64IntegerAttr(shards),
         optional(optimizer.kept), optional(optimizer.home),
-        optional(optimizer.roundedHome));
+        optional(optimizer.roundedHome), optional(optimizer.aside));
   }
   for (const Region &region : regions)
     RegionOp::create(builder, location, region.name, buffer(region.range));

@@ -31,6 +31,8 @@ public:
     std::optional<Range> gradient;
     /// The bf16 copy, if the stage reads that.
     std::optional<Range> rounded;
+    /// Of a gradient that is not updated: sums of groups of micro-batches.
+    std::optional<Range> aside;
   };
   struct Optimizer {
     int32_t stage;
@@ -43,6 +45,8 @@ public:
     llvm::SmallVector<Range> versions;
     /// Where a replica adds its part of sums, if there are several.
     std::optional<Range> kept;
+    /// Sums of groups of micro-batches, if these are added as a tree.
+    std::optional<Range> aside;
     /// What it keeps of weights, if they are put together for tasks, or these
     /// read their bf16 copies.
     std::optional<Range> home, roundedHome;
@@ -65,6 +69,8 @@ public:
   /// may have the same bytes.
   struct RangeUses {
     std::vector<RangeUse> weights, rounded, gradients;
+    /// How many sums of groups of micro-batches may be aside.
+    int64_t aside = 0;
   };
 
   /// Lays out the stages on one rank, ascending; `oldVersions` is parallel. Of

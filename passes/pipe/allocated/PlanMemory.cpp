@@ -266,6 +266,16 @@ gradientUses(ModuleOp module, const Stages &stages, int64_t rank,
   return uses;
 }
 
+/// How many sums of groups of micro-batches a rank's training has aside.
+static int64_t sumsAside(ModuleOp module, int64_t rank) {
+  int64_t most = 0;
+  for (RankOp program : module.getOps<RankOp>())
+    if (static_cast<int64_t>(program.getRank()) == rank)
+      for (auto fold : program.getBody()->getOps<FoldGradientsOp>())
+        most = std::max(most, fold.countLevels());
+  return most;
+}
+
 /// When the rank's programs use the weights of each stage, and the bf16 copies:
 /// always, unless they are put together for tasks. Training comes before
 /// evaluation. Nothing where none are.
@@ -321,6 +331,7 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
   ArenaLayout::RangeUses uses;
   if (program.zero >= 2)
     uses.gradients = gradientUses(module, stages, rank, onRank);
+  uses.aside = sumsAside(module, rank);
   findWeightUses(module, stages, rank, onRank, uses);
   ArenaLayout layout(stages, onRank, optimizer, oldVersions, uses,
                      program.zero > 0 ? program.replicas : 1);

@@ -101,7 +101,7 @@ private:
           failed(add(place, place.getBuffer())))
         return failure();
       for (std::optional<BufferAttr> other :
-           {place.getGradient(), place.getRounded()})
+           {place.getGradient(), place.getRounded(), place.getAside()})
         if (other && failed(add(place, *other)))
           return failure();
     }
@@ -118,7 +118,7 @@ private:
       }
       for (std::optional<BufferAttr> part :
            {optimizer.getKept(), optimizer.getHome(),
-            optimizer.getRoundedHome()})
+            optimizer.getRoundedHome(), optimizer.getAside()})
         if (part && failed(add(optimizer, *part)))
           return failure();
       SmallVector<BufferAttr> oldVersions;
@@ -178,6 +178,9 @@ private:
         inUse.erase(keep.getStage());
         kept.insert(keep.getStage());
       }
+      if (auto fold = dyn_cast<FoldGradientsOp>(op);
+          fold && failed(fold.getSums(arena.op)))
+        return failure();
       auto task = dyn_cast<TaskOp>(op);
       if (!task)
         continue;

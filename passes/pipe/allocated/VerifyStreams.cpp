@@ -68,6 +68,7 @@ private:
   LogicalResult runUpdate(TaskOp task);
   LogicalResult runCollective(CollectiveOp op);
   LogicalResult runKeep(KeepGradientsOp op);
+  LogicalResult runFold(FoldGradientsOp op);
   LogicalResult runLoad(LoadWeightsOp op);
   LogicalResult runClipping(ClipGradientsOp op);
   LogicalResult writePlace(Operation *op, FlatSymbolRefAttr weight,
@@ -370,6 +371,18 @@ LogicalResult RaceDetector::runKeep(KeepGradientsOp op) {
   return success();
 }
 
+/// It reads and writes gradients and the sums that are aside.
+LogicalResult RaceDetector::runFold(FoldGradientsOp op) {
+  auto sums = op.getSums(arena);
+  if (failed(sums))
+    return failure();
+  for (const FoldGradientsOp::Sums &each : *sums)
+    for (BufferAttr buffer : {each.gradients, each.aside})
+      if (failed(use(op, buffer, /*writes=*/true)))
+        return failure();
+  return success();
+}
+
 /// It reads what is kept, and writes its part of what tasks read.
 LogicalResult RaceDetector::runLoad(LoadWeightsOp op) {
   for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
@@ -495,6 +508,7 @@ LogicalResult RaceDetector::verifyOp(Operation &op) {
         return success();
       })
       .Case([&](KeepGradientsOp keep) { return runKeep(keep); })
+      .Case([&](FoldGradientsOp fold) { return runFold(fold); })
       .Case([&](LoadWeightsOp load) { return runLoad(load); })
       .Case([&](ClipGradientsOp clip) { return runClipping(clip); })
       // The program waits for `compute`, where alone statistics are written.

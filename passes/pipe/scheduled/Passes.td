@@ -83,6 +83,43 @@ def PipeShareGradients
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 
+def PipeFoldGradients
+    : Pass<"pipe-fold-gradients", "::mlir::ModuleOp"> {
+  let summary = "Make sums of gradients independent of the number of replicas";
+  let description = [{
+    Divides the micro-batches of all replicas into `groups` groups that follow
+    each other. Within a group gradients are added in the order of
+    micro-batches, and groups as a binary tree: where a replica has several,
+    what each of its stages has added is folded behind a group's last backward
+    (`pipe.fold_gradients`). So a step has the same bits for each number of
+    replicas that divides `groups`, for the same micro-batches of all together.
+
+    A stage needs memory for as many sums more as the binary logarithm of the
+    groups of a replica. With as many groups as replicas, and with 0, nothing
+    changes.
+
+    Changes the programs of ranks. Refuses schedules that add in another order
+    (`sums_in_schedule_order`, two copies of the model, several updates in a
+    step), weights that several stages hold, and stages that keep parts of
+    sums (ZeRO-2 where it sums a stage more than once).
+
+    ```mlir
+    %g1 = pipe.task backward @s0 micro_batch 1 (..., %g0)
+    %g2 = pipe.task backward @s0 micro_batch 2 (..., %g1)
+    ```
+    ```mlir
+    %g1 = pipe.task backward @s0 micro_batch 1 (..., %g0)
+    %f0 = pipe.fold_gradients in @s0 (%g1) group 0 of 2 : !pipe.gradient<@s0>
+    %g2 = pipe.task backward @s0 micro_batch 2 (..., %f0)
+    ```
+  }];
+  let options = [
+    Option<"groups", "groups", "int64_t", /*default=*/"0",
+           "Groups of micro-batches, of all replicas">,
+  ];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
 def PipeGatherWeights
     : Pass<"pipe-gather-weights", "::mlir::ModuleOp"> {
   let summary = "Put weights together only for the tasks that read them";

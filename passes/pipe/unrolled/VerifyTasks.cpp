@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/unrolled/VerifyTasks.h"
+#include "passes/pipe/unrolled/VerifyFolds.h"
 #include "passes/pipe/unrolled/VerifyReplicas.h"
 #include "passes/pipe/unrolled/VerifySums.h"
 #include "passes/step/StepOrder.h"
@@ -54,7 +55,8 @@ public:
     if (failed(verifyReplicas(stages, isSynchronized, where, ops)))
       result = failure();
     if (mode == StepMode::train && succeeded(result) &&
-        failed(verifySums(stages, microBatches, ops, isSynchronized)))
+        (failed(verifySums(stages, microBatches, ops, isSynchronized)) ||
+         failed(verifyFolds(stages, microBatches, ops))))
       result = failure();
     if (isSynchronized) {
       verifyTiedWeights();
@@ -223,9 +225,11 @@ void TaskVerifier::verifyVersion(TaskOp task, int32_t stage,
                << versionOf(forward->second) << ", but got " << versionOf(task);
 }
 
-/// The gradients that were summed and kept to make `sum`; itself if they were
-/// not.
+/// The gradients that were summed and kept, or put aside, to make `sum`; itself
+/// if they were not.
 static Value keptOf(Value sum) {
+  if (auto fold = sum ? sum.getDefiningOp<FoldGradientsOp>() : nullptr)
+    return fold.getGradients();
   auto keep = sum ? sum.getDefiningOp<KeepGradientsOp>() : KeepGradientsOp();
   CollectiveOp together = keep ? overReplicas(keep.getSum()) : CollectiveOp();
   return together ? together.getValue() : sum;

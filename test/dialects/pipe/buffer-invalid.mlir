@@ -60,6 +60,30 @@ pipe.arena rank 0 bytes 256 {
 
 // -----
 
+// place (C2): sums are aside of a gradient that no optimizer works on.
+pipe.arena rank 0 bytes 256 {
+  // expected-error @below {{expects sums of a gradient aside that is not updated, but got #pipe.buffer<arena 0 at 128 bytes 64>}}
+  pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> owner aside <arena 0 at 128 bytes 64>
+}
+
+// -----
+
+// place (C2): a whole number of them, each of which begins at a multiple of 64.
+pipe.arena rank 0 bytes 256 {
+  // expected-error @below {{expects sums of a gradient aside that is not updated, but got #pipe.buffer<arena 0 at 128 bytes 80>}}
+  pipe.place @w in @s0 weight <arena 0 at 0 bytes 40> gradient <arena 0 at 64 bytes 40> aside <arena 0 at 128 bytes 80>
+}
+
+// -----
+
+// optimizer (C7): a whole number of sums.
+pipe.arena rank 0 bytes 512 {
+  // expected-error @below {{expects a whole number of #pipe.buffer<arena 0 at 64 bytes 64> aside, but got #pipe.buffer<arena 0 at 128 bytes 96>}}
+  pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> aside <arena 0 at 128 bytes 96> states [] hyper <arena 0 at 256 bytes 16>
+}
+
+// -----
+
 // optimizer (C1): rounded copies have half of the bytes.
 pipe.arena rank 0 bytes 256 {
   // expected-error @below {{expects rounded copies of half of #pipe.buffer<arena 0 at 0 bytes 64>, but got #pipe.buffer<arena 0 at 192 bytes 16>}}

@@ -436,6 +436,58 @@ pipe.step train {
 
 // -----
 
+// fold_gradients (C1): groups are the leaves of a binary tree.
+module attributes {pipe.program = #pipe.program<>} {
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects a group of a power of two of them, but is of 1 of 6}}
+  %k = pipe.fold_gradients in @s0 (%g) group 1 of 6 : !pipe.gradient<@s0>
+}
+}
+
+// -----
+
+// fold_gradients (C1): groups count from 0.
+module attributes {pipe.program = #pipe.program<>} {
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects a group of a power of two of them, but is of 4 of 4}}
+  %k = pipe.fold_gradients in @s0 (%g) group 4 of 4 : !pipe.gradient<@s0>
+}
+}
+
+// -----
+
+// fold_gradients (C2): of all gradients of the stage.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0, partial>
+  %r = pipe.collective reduce_scatter in @s0 (%g) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
+  // expected-error @below {{expects all gradients of its stage, but takes '!pipe.gradient<@s0, split>'}}
+  %k = pipe.fold_gradients in @s0 (%r) group 0 of 2 : !pipe.gradient<@s0, split>
+}
+}
+
+// -----
+
 // load_weights (C1): a replica loads its own part.
 module attributes {pipe.program = #pipe.program<replicas = 2>} {
 pipe.stage @s0 {

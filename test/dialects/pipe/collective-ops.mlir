@@ -48,6 +48,8 @@ pipe.rank 0 train {
   %l = pipe.load_weights in @s0 : !pipe.updated<@s0, split>
   // CHECK: %kept_s0 = pipe.keep_gradients in @s0(%{{.*}}) : <@s0, split>
   %k = pipe.keep_gradients in @s0 (%p) : !pipe.gradient<@s0, split>
+  // CHECK: %folded_s0 = pipe.fold_gradients in @s0(%{{.*}}) group 1 of 4 : <@s0, partial>
+  %o = pipe.fold_gradients in @s0 (%g) group 1 of 4 : !pipe.gradient<@s0, partial>
   // CHECK: pipe.task update @s0(%{{.*}}) : (!pipe.gradient<@s0, split>) -> !pipe.updated<@s0, split>
   %v = pipe.task update @s0 (%p) : (!pipe.gradient<@s0, split>) -> !pipe.updated<@s0, split>
   // CHECK: %[[W:.*]] = pipe.collective all_gather in @s0(%{{.*}}) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>

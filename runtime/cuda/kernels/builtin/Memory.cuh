@@ -103,17 +103,27 @@ extern "C" __global__ void add_channels_bf16(const Bf16 *bias, Bf16 *y,
   addChannels(bias, y, elements, channels, pixels);
 }
 
-/// to = the sum of all members' numbers, in the order of the members; `to` may
-/// be one of them.
+/// The sum of number `i` of `span` members, a power of two, as far as there are
+/// so many: a binary tree, as net/Collectives.cpp adds.
+template <int span, class T>
+__device__ float sumOfSpan(const MemberRanges &from, int32_t first, int64_t i) {
+  if constexpr (span == 1) {
+    return toFloat(reinterpret_cast<const T *>(from.at[first])[i]);
+  } else {
+    const float left = sumOfSpan<span / 2, T>(from, first, i);
+    if (first + span / 2 >= from.count)
+      return left;
+    return left + sumOfSpan<span / 2, T>(from, first + span / 2, i);
+  }
+}
+
+/// to = the sum of all members' numbers; `to` may be one of them.
 template <class T>
 __device__ void sumMembers(const MemberRanges &from, T *to, int64_t elements) {
+  static_assert((MemberRanges::most & (MemberRanges::most - 1)) == 0);
   const int64_t i = globalIndex();
-  if (i >= elements)
-    return;
-  float sum = toFloat(reinterpret_cast<const T *>(from.at[0])[i]);
-  for (int32_t m = 1; m < from.count; ++m)
-    sum += toFloat(reinterpret_cast<const T *>(from.at[m])[i]);
-  to[i] = fromFloat<T>(sum);
+  if (i < elements)
+    to[i] = fromFloat<T>(sumOfSpan<MemberRanges::most, T>(from, 0, i));
 }
 
 extern "C" __global__ void
