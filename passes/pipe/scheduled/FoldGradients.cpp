@@ -38,8 +38,7 @@ public:
       return signalPassFailure();
     const int64_t each = groups / programOf(module).replicas;
     for (auto program : module.getOps<RankOp>()) {
-      const bool isDone =
-          !program.getBody()->getOps<FoldGradientsOp>().empty();
+      const bool isDone = !program.getBody()->getOps<FoldGradientsOp>().empty();
       if (each > 1 && program.getMode() == StepMode::train && !isDone &&
           failed(fold(program, *stages, each)))
         return signalPassFailure();
@@ -63,8 +62,7 @@ LogicalResult FoldGradients::verify(ModuleOp module, const Stages &stages) {
     return module.emitError("--sum-groups ")
            << groups.getValue() << " (pipe-fold-gradients) expects " << why;
   };
-  if (groups < 1 || !llvm::isPowerOf2_64(groups) ||
-      microBatches % groups != 0)
+  if (groups < 1 || !llvm::isPowerOf2_64(groups) || microBatches % groups != 0)
     return fail("a power of two that divides all " + Twine(microBatches) +
                 " micro-batches of a step");
   if (groups % program.replicas != 0)
@@ -79,12 +77,23 @@ LogicalResult FoldGradients::verify(ModuleOp module, const Stages &stages) {
   if (stages.copies() > 1)
     return fail("one copy of the model, but the schedule has two, each of "
                 "which adds up half of the micro-batches");
-  // What a holder adds would be a part of each replica's sum.
   for (const WeightGroup &group : stages.weights())
-    if (group.isTied())
-      return fail("weights that one stage holds, but '@" +
+    if (group.isTied() && group.isTrained() && !group.isAllReduced())
+      return fail("weights that their stages sum together, but one stage "
+                  "updates '@" +
                   group.weight.getSymName() +
-                  "' is in several; choose fewer stages");
+                  "' for others; leave out --tied-weights owner, and choose a "
+                  "rank for each of these stages");
+  // What a holder adds would be a part of each replica's sum.
+  for (auto rank : module.getOps<RankOp>())
+    for (auto together : rank.getBody()->getOps<CollectiveOp>())
+      if (together.isOfGradients() && !together.getOver().isOfReplicas() &&
+          stateOfReplicas(together.getValue().getType()) ==
+              ReplicaState::partial)
+        return together.emitOpError(
+            "sums what a replica has, which --sum-groups "
+            "(pipe-fold-gradients) cannot add as a "
+            "tree; leave out --zero");
   return success();
 }
 
@@ -96,8 +105,7 @@ LogicalResult FoldGradients::fold(RankOp program, const Stages &stages,
     return failure();
   const int64_t inGroup = *microBatches / each;
   std::map<int32_t, int64_t> seen;
-  for (TaskOp task :
-       llvm::to_vector(program.getBody()->getOps<TaskOp>())) {
+  for (TaskOp task : llvm::to_vector(program.getBody()->getOps<TaskOp>())) {
     const schedules::Task plain = plainTask(stages, task);
     if (!plain.endsStash() || !stages.hasGradients(plain.stage))
       continue;
@@ -106,7 +114,8 @@ LogicalResult FoldGradients::fold(RankOp program, const Stages &stages,
     if (llvm::any_of(gradients.getUsers(), [](Operation *user) {
           return isa<KeepGradientsOp>(user) ||
                  (isa<CollectiveOp>(user) &&
-                  llvm::any_of(user->getUsers(), llvm::IsaPred<KeepGradientsOp>));
+                  llvm::any_of(user->getUsers(),
+                               llvm::IsaPred<KeepGradientsOp>));
         }))
       return task.emitOpError(
           "has its gradients summed over replicas before the last of them is "

@@ -100,8 +100,10 @@ def PipeFoldGradients
 
     Changes the programs of ranks. Refuses schedules that add in another order
     (`sums_in_schedule_order`, two copies of the model, several updates in a
-    step), weights that several stages hold, and stages that keep parts of
-    sums (ZeRO-2 where it sums a stage more than once).
+    step), weights that an owner updates for other stages, weights whose holders
+    add before replicas do (`replicas-first` of pipe-synchronize-weights makes
+    them add behind, but for ZeRO), and stages that keep parts of sums (ZeRO-2
+    where it sums a stage more than once).
 
     ```mlir
     %g1 = pipe.task backward @s0 micro_batch 1 (..., %g0)
@@ -223,7 +225,9 @@ def PipeSynchronizeWeights
   }];
   let options = [
     Option<"tied", "tied", "std::string", /*default=*/"\"all-reduce\"",
-           "all-reduce or owner: how weights that stages share are kept equal">
+           "all-reduce or owner: how weights that stages share are kept equal">,
+    Option<"replicasFirst", "replicas-first", "bool", /*default=*/"false",
+           "holders of a weight sum what all replicas have summed">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

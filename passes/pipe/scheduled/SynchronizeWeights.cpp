@@ -11,14 +11,14 @@
 //               copy each: less time between two steps, for more copies of the
 //               optimizer's state
 //
-// Both add in the order of the stages, so all copies have the same bits. Then
-// the gradients of each stage are summed over all replicas, in their order;
-// each replica's own sum is in the order of its micro-batches, which are
-// consecutive ones of the batch. With ZeRO a replica gets its part of the sums
-// alone, updates its part of the weights, and hands them out. Running
-// statistics become one, too. In a step with several updates, where weights are
-// stale and none has copies, each is preceded by its own sum. Last, gradients
-// are clipped by the norm of all.
+// Both have one order, so all copies have the same bits. Then the gradients of
+// each stage are summed over all replicas; each replica's own sum is in the
+// order of its micro-batches, which are consecutive ones of the batch. Where
+// sums must not depend on replicas (pipe-fold-gradients), these come first.
+// With ZeRO a replica gets its part of the sums alone, updates its part of the
+// weights, and hands them out. Running statistics become one, too. In a step
+// with several updates, where weights are stale and none has copies, each is
+// preceded by its own sum. Last, gradients are clipped by the norm of all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,9 +50,9 @@ enum class Policy { Owner, AllReduce };
 class StepSynchronizer {
 public:
   StepSynchronizer(StepOp step, const Stages &stages, ArrayRef<int32_t> ranks,
-                   bool prefersOwners)
+                   bool prefersOwners, bool replicasFirst)
       : step(step), stages(stages), ranks(ranks), prefersOwners(prefersOwners),
-        builder(step.getContext()) {}
+        replicasFirst(replicasFirst), builder(step.getContext()) {}
 
   /// For a step with one update.
   void run(const ProgramFields &program);
@@ -72,6 +72,7 @@ private:
   void allReduceTied(ArrayRef<const WeightGroup *> groups);
   void allReduce(Location location, ArrayRef<int32_t> holders,
                  FlatSymbolRefAttr weight);
+  void takeGradients();
   void clipGradients();
   void mergeStatistics();
   CollectiveOp createSum(Location location, int32_t stage, Value gradients,
@@ -86,6 +87,9 @@ private:
   const Stages &stages;
   ArrayRef<int32_t> ranks;
   bool prefersOwners;
+  /// Holders of a weight sum what replicas have summed, and not the other way
+  /// round.
+  bool replicasFirst;
   OpBuilder builder;
 };
 
@@ -368,6 +372,13 @@ void StepSynchronizer::mergeStatistics() {
 // All of a step
 //===----------------------------------------------------------------------===//
 
+/// Updates are of all that was made of their gradients so far.
+void StepSynchronizer::takeGradients() {
+  for (auto task : step.getBody()->getOps<TaskOp>())
+    if (task.getKind() == TaskKind::update)
+      task.setOperand(0, gradientsOf(stages.numberOf(task.getStageAttr())));
+}
+
 void StepSynchronizer::run(const ProgramFields &program) {
   auto firstUpdate =
       llvm::find_if(step.getBody()->getOps<TaskOp>(), [](TaskOp task) {
@@ -391,12 +402,15 @@ void StepSynchronizer::run(const ProgramFields &program) {
   builder.setInsertionPoint(*firstUpdate);
   for (const WeightGroup *group : owned)
     addAtOwner(*group);
-  allReduceTied(reduced);
-  for (auto task : step.getBody()->getOps<TaskOp>())
-    if (task.getKind() == TaskKind::update)
-      task.setOperand(0, gradientsOf(stages.numberOf(task.getStageAttr())));
+  if (!replicasFirst)
+    allReduceTied(reduced);
+  takeGradients();
   if (program.replicas > 1)
     sumOverReplicas();
+  if (replicasFirst) {
+    allReduceTied(reduced);
+    takeGradients();
+  }
   if (program.clipNorm)
     clipGradients();
   // No update waits for statistics, so the norm does not either.
@@ -434,8 +448,10 @@ public:
       FailureOr<SmallVector<int32_t>> ranks = stages->ranks();
       if (failed(ranks))
         return signalPassFailure();
-      StepSynchronizer synchronizer(step, *stages, *ranks, tied == "owner");
       ProgramFields program = programOf(module);
+      StepSynchronizer synchronizer(step, *stages, *ranks, tied == "owner",
+                                    replicasFirst && program.replicas > 1 &&
+                                        program.zero == 0);
       if (program.updates == 1)
         synchronizer.run(program);
       else if (program.replicas > 1)

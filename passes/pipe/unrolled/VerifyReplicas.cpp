@@ -75,10 +75,10 @@ private:
 
 /// The last thing that happens to gradients before an update is that they are
 /// summed over all replicas, all as one range, or that a part of such a sum is
-/// kept; and the first thing that happens to weights behind it is that those of
-/// all replicas are put together, if each updates a part. Nothing else is over
-/// replicas. That sums and gathers stand where they have a meaning, their types
-/// say.
+/// kept, or that holders of a weight sum what replicas have; and the first
+/// thing that happens to weights behind it is that those of all replicas are
+/// put together, if each updates a part. Nothing else is over replicas. That
+/// sums and gathers stand where they have a meaning, their types say.
 void ReplicaVerifier::verifyUpdates() {
   llvm::SmallPtrSet<Operation *, 8> wanted;
   std::set<StringRef> keeping;
@@ -96,6 +96,11 @@ void ReplicaVerifier::verifyUpdates() {
     Value gradients = task.getOperand(0);
     if (auto clip = gradients.getDefiningOp<ClipGradientsOp>())
       gradients = clip.getGradientOf(gradients);
+    // Holders of a weight may sum what replicas have summed.
+    for (auto together = gradients.getDefiningOp<CollectiveOp>();
+         together && !together.getOver().isOfReplicas();
+         together = gradients.getDefiningOp<CollectiveOp>())
+      gradients = together.getValue();
     if (keeping.contains(task.getStage())) {
       if (!gradients.getDefiningOp<KeepGradientsOp>())
         report(task) << "expects gradients that are kept, as some of its stage "

@@ -20,6 +20,17 @@
 // CHECK:      pipe.step evaluate
 // CHECK-NOT:  pipe.collective
 
+// Holders of a weight sum what replicas have summed; not where a replica gets a part.
+// RUN: %{tied} | %{scheduled} --pipe-synchronize-weights=replicas-first --pipe-verify-unrolled | FileCheck %s --check-prefix=FIRST
+// FIRST:      %[[R0:.*]] = pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
+// FIRST-NEXT: %[[R1:.*]] = pipe.collective all_reduce in @s1(%{{.*}}) over replicas :
+// FIRST-NEXT: %[[T0:.*]] = pipe.collective all_reduce of @wte in @s0(%[[R0]]) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+// FIRST-NEXT: %[[T1:.*]] = pipe.collective all_reduce of @wte in @s1(%[[R1]]) over [0, 1] :
+// FIRST-NEXT: pipe.task update @s0(%[[T0]])
+// FIRST-NEXT: pipe.task update @s1(%[[T1]])
+// RUN: %{tied} | sed 's/replicas = 3/&, zero = 1/' | %{scheduled} --pipe-synchronize-weights=replicas-first | FileCheck %s --check-prefix=ZERO
+// ZERO: pipe.collective reduce_scatter in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>)
+
 // OWNER:      pipe.step train
 // OWNER:      %[[SUM:.*]] = pipe.add_gradient @wte in @s0
 // OWNER-NEXT: %[[R:.*]] = pipe.collective all_reduce in @s0(%[[SUM]]) over replicas :
