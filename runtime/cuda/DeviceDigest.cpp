@@ -37,10 +37,20 @@ void DeviceRank::digestPost(bool isSend, int64_t peer, Buffer buffer,
   parts->arrivals.record(sendTo(peer), event);
 }
 
+/// Collectives that are under way may be about the same bytes.
+void DeviceRank::waitForCollectives() {
+  for (EventSlot &slot : parts->events)
+    if (slot.state == EventSlot::State::Collective) {
+      parts->settle(slot);
+      PIPEWRIGHT_CUDA(cuStreamWaitEvent(parts->computing, slot.handle, 0));
+    }
+}
+
 void DeviceRank::digestCollective(const GroupRequest &request) {
   StepDigest *digest = digesting();
   if (!digest)
     return;
+  waitForCollectives();
   // Where nothing is added, or not all is handed out, a part of the range is
   // what was there before.
   const int64_t group = request.group, event = request.event;

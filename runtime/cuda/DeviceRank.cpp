@@ -272,9 +272,9 @@ void DeviceRank::postCollective(const GroupRequest &request) {
     return record(collective, event);
   parts->chaos.strike(handle);
   flight().post(FlightRecorder::PostCollective, group);
+  digestCollective(request);
   slot = {slot.handle, EventSlot::State::Collective, group, false,
           what.facts().text};
-  digestCollective(request);
   if (parts->traced)
     parts->trace.add({Trace::Category::Collective, slot.verb(), group},
                      parts->trace.mark(handle), slot.handle);

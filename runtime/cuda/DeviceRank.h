@@ -157,6 +157,7 @@ private:
                    Buffer buffer);
   void digestPost(bool isSend, int64_t peer, Buffer buffer, int64_t event);
   void digestCollective(const GroupRequest &request);
+  void waitForCollectives();
   void digestWait(Stream stream, int64_t event);
   void addSquares();
   std::vector<double>
