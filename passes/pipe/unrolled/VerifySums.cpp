@@ -120,9 +120,16 @@ LogicalResult SumReader::addAll(CollectiveOp together,
   // Members that wait for each other's sums never come to an end.
   if (!open.insert(together).second)
     return together.emitOpError("adds what it makes itself");
-  for (CollectiveOp part : members)
+  for (CollectiveOp part : members) {
+    const Type given = part.getValue().getType();
+    if (stateOfReplicas(given) !=
+        stateOfReplicas(together.getValue().getType()))
+      return part.emitOpError("gives ")
+             << given << " to a sum with " << together.getValue().getType()
+             << ": all members' gradients are those of a replica, or of all";
     if (failed(add(part.getValue(), weight, sum)))
       return failure();
+  }
   open.erase(together);
   return success();
 }

@@ -25,9 +25,17 @@
 // RUN: %{unrolled} --check-prefix=AGAIN && %{ranks} --check-prefix=AGAIN
 // AGAIN: error: 'pipe.task' op is of the gradient of '@wte' in stage '@s0', micro-batch 0, 2 times
 
-// Replicas add what ranks have not added yet.
-// RUN: sed -e 's/all_reduce of @wte in @s\([01]\)\(.*\) over \[0, 1\]/FIRST in @s\1\2 over replicas/; s/all_reduce in @s\([01]\)\(.*\) over replicas : (!pipe.gradient<@s., partial>)/all_reduce of @wte in @s\1\2 over [0, 1] : (!pipe.gradient<@s\1>)/; /FIRST/s/, partial>$/>/; s/FIRST/all_reduce/' %t > %t.wrong
-// RUN: %{unrolled} --check-prefix=WHOLE && %{ranks} --check-prefix=WHOLE
+// Ranks add what replicas have added: all of them do, or none.
+// DEFINE: %{member} =
+// DEFINE: %{first} = sed -e 's/all_reduce of @wte in @s\(%{member}\)\(.*\) over \[0, 1\]/FIRST in @s\1\2 over replicas/; s/all_reduce in @s\(%{member}\)\(.*\) over replicas : (!pipe.gradient<@s., partial>)/all_reduce of @wte in @s\1\2 over [0, 1] : (!pipe.gradient<@s\1>)/; /FIRST/s/, partial>$/>/; s/FIRST/all_reduce/' %t
+// REDEFINE: %{member} = [01]
+// RUN: %{first} | pipewright-opt --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule -o /dev/null
+// REDEFINE: %{member} = 0
+// RUN: %{first} > %t.wrong
+// RUN: %{unrolled} --check-prefix=MIXED && %{ranks} --check-prefix=MIXED
+// MIXED: error: 'pipe.collective' op gives '!pipe.gradient<@s{{[01].*}}' to a sum with '!pipe.gradient<@s{{[01].*}}': all members' gradients are those of a replica, or of all
+
+// Replicas have not added.
 // RUN: sed -e 's/update @s0(%gradients_s0_2) : (!pipe.gradient<@s0>)/update @s0(%gradients_s0) : (!pipe.gradient<@s0, partial>)/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=WHOLE && %{ranks} --check-prefix=WHOLE
 // WHOLE: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
