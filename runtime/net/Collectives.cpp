@@ -74,8 +74,8 @@ static void store(const float *sums, int64_t count, BFloat16 *to) {
 
 /// As the nodes of a binary tree over the members in their order; where these
 /// are no power of two, what is left on the right is added from the right.
-/// In blocks whose sums stay in the first-level cache: `aside[l]` is one of the
-/// last 2^l members that no higher one has.
+/// In blocks whose sums stay in the first-level cache: `aside[l]` is the sum of
+/// 2^l members that waits for those of as many behind them.
 template <class Number>
 static void addPartsOf(const Collective &collective, int64_t member,
                        Number *data, const Number *scratch) {

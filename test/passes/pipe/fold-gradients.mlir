@@ -53,5 +53,8 @@
 // RACE: error: data race on rank {{[0-9]}}: all_reduce in stage '@s{{[0-9]}}' (event {{[0-9]+}}) on stream 'collective' writes bytes {{.*}} group 1 of gradients of stage '@s{{[0-9]}}'
 // RUN: not pipewright-opt %t.replicas --pipe-fold-gradients=groups=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=REPLICAS
 // REPLICAS: error: --sum-groups 2 (pipe-fold-gradients) expects a whole number of groups for each of 4 replicas
+// RUN: sed -e 's/#pipe.program</&replicas = 4, zero = 2, /' %inputs/pipe/chain.mlir | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=interleaved ranks=1" --pipe-synchronize-weights --pipe-share-gradients=ranges=1 --pipe-insert-transfers > %t.turns
+// RUN: not pipewright-opt %t.turns --pipe-fold-gradients=groups=8 -o /dev/null 2>&1 | FileCheck %s --check-prefix=TURNS
+// TURNS: error: 'pipe.task' op has its gradients summed over replicas before the last of them is there (--zero 2 or 3), which --sum-groups (pipe-fold-gradients) cannot add as a tree
 // RUN: sed 's/#pipe.program</&sums_in_schedule_order = true, /' %t.plain | not pipewright-opt --pipe-fold-gradients=groups=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=ORDER
 // ORDER: error: --sum-groups 2 (pipe-fold-gradients) expects gradients that are added in the order of micro-batches, but the schedule has an order of its own
