@@ -27,44 +27,6 @@ static constexpr size_t lineWidth = 80;
 static constexpr size_t commentColumn = 56;
 
 //===----------------------------------------------------------------------===//
-// Numbers
-//===----------------------------------------------------------------------===//
-
-/// `4 * microBatch`; where that is no integer, a multiple of the iteration.
-static std::string multipleOf(const Loop &loop, int64_t step) {
-  std::string text = loop.variable;
-  if (step % loop.step == 0) {
-    int64_t factor = step / loop.step;
-    return factor == 1 ? text : std::to_string(factor) + " * " + text;
-  }
-  if (loop.begin != 0)
-    text = "(" + text + " - " + std::to_string(loop.begin) + ")";
-  text += " / " + std::to_string(loop.step);
-  return step == 1 ? text : text + " * " + std::to_string(step);
-}
-
-/// What the number is in each iteration, by the variable of the loop.
-static std::string textOf(const Progression &number, const Loop *loop) {
-  auto [first, step, modulus] = number;
-  if (step == 0)
-    return std::to_string(first);
-  std::string text = multipleOf(*loop, std::abs(step));
-  // What is added to that.
-  int64_t rest = first;
-  if (step % loop->step == 0)
-    rest -= step / loop->step * loop->begin;
-  if (modulus)
-    rest = (rest % modulus + modulus) % modulus;
-  if (step < 0)
-    return std::to_string(rest) + " - " + text;
-  if (rest != 0)
-    text += (rest < 0 ? " - " : " + ") + std::to_string(std::abs(rest));
-  if (!modulus)
-    return text;
-  return (rest ? "(" + text + ")" : text) + " % " + std::to_string(modulus);
-}
-
-//===----------------------------------------------------------------------===//
 // Pieces
 //===----------------------------------------------------------------------===//
 
@@ -77,26 +39,20 @@ using Pieces = std::vector<Piece>;
 
 } // namespace
 
-static std::string textOf(const Token &word, const Loop *loop) {
+static std::string textOf(const Token &word) {
   if (auto *local = std::get_if<Local>(&word))
     return local->name();
   if (auto *counter = std::get_if<Counter>(&word))
-    return textOf(counter->value, loop);
-  if (auto *element = std::get_if<Element>(&word)) {
-    std::string index = textOf(element->index, loop);
-    if (!element->order.empty())
-      index = element->order + "[" + index + "]";
-    return element->array + "[" + index + "]";
-  }
+    return std::to_string(counter->value);
   return std::get<std::string>(word);
 }
 
-static Piece pieceOf(const CallArgument &argument, const Loop *loop) {
+static Piece pieceOf(const CallArgument &argument) {
   if (auto *word = std::get_if<Token>(&argument))
-    return {textOf(*word, loop)};
+    return {textOf(*word)};
   Piece piece;
   for (const Token &element : std::get<BracedList>(argument).elements)
-    piece.push_back(textOf(element, loop) + ", ");
+    piece.push_back(textOf(element) + ", ");
   if (piece.empty())
     return {"{}"};
   piece.front().insert(0, "{");
@@ -115,10 +71,10 @@ static Pieces join(StringRef before, Pieces pieces, StringRef behind) {
   return pieces;
 }
 
-static Pieces piecesOf(const Call &call, StringRef behind, const Loop *loop) {
+static Pieces piecesOf(const Call &call, StringRef behind) {
   Pieces pieces;
   for (const CallArgument &argument : call.arguments)
-    pieces.push_back(pieceOf(argument, loop));
+    pieces.push_back(pieceOf(argument));
   return join(call.callee + "(", std::move(pieces), behind);
 }
 
@@ -196,28 +152,22 @@ static std::string textOf(const ValueTable &table, size_t indent) {
   return lines + margin + StringRef(current).rtrim(", ").str() + "};";
 }
 
-/// A number in a comment stands for itself, so what is computed has brackets.
-static std::string commentOf(const Tokens &words, const Loop *loop) {
+static std::string commentOf(const Tokens &words) {
   std::string text;
-  for (const Token &word : words) {
-    std::string part = textOf(word, loop);
-    bool isComputed =
-        std::holds_alternative<Counter>(word) && StringRef(part).contains(' ');
-    text += isComputed ? "(" + part + ")" : part;
-  }
+  for (const Token &word : words)
+    text += textOf(word);
   return text::comment(text);
 }
 
-static std::string textOf(const CallStatement &statement, size_t indent,
-                          const Loop *loop = nullptr) {
-  Pieces call = piecesOf(statement.call, ");", loop);
+static std::string textOf(const CallStatement &statement, size_t indent) {
+  Pieces call = piecesOf(statement.call, ");");
   std::string margin(indent, ' '), lines;
   if (!statement.wrapper) {
     lines = wrap(call, indent);
   } else {
     Call around = *statement.wrapper;
     around.arguments.push_back(std::string("[&] {"));
-    std::string opening = margin + textOf(piecesOf(around, "", loop));
+    std::string opening = margin + textOf(piecesOf(around, ""));
     lines = opening + " " + textOf(call) + " });";
     if (lines.size() > lineWidth)
       lines = opening + "\n" + wrap(call, indent + 2) + "\n" + margin + "});";
@@ -226,20 +176,7 @@ static std::string textOf(const CallStatement &statement, size_t indent,
     return lines;
   size_t length = lines.size() - (lines.rfind('\n') + 1);
   lines.append(length < commentColumn ? commentColumn - length : 2, ' ');
-  return lines + "// " + commentOf(statement.trailingComment, loop);
-}
-
-static std::string textOf(const Loop &loop, size_t indent) {
-  std::string margin(indent, ' '),
-      name = loop.variable,
-      end = std::to_string(loop.begin + loop.step * loop.iterations),
-      growth = name + " += " + std::to_string(loop.step);
-  std::string text = margin + "for (int64_t " + name + " = " +
-                     std::to_string(loop.begin) + "; " + name + " < " + end +
-                     "; " + (loop.step == 1 ? "++" + name : growth) + ") {\n";
-  for (const CallStatement &statement : loop.body)
-    text += textOf(statement, indent + 2, &loop) + "\n";
-  return text + margin + "}";
+  return lines + "// " + commentOf(statement.trailingComment);
 }
 
 static std::string textOf(const Dispatch &dispatch, size_t indent) {

@@ -125,7 +125,7 @@ static LogicalResult writeRanks(llvm::raw_ostream &os,
                 includes, /*isHeader=*/false);
   for (const RankLayout &rank : layout.ranks)
     if (failed(writeRankFunctions(os, layout, rank, preparations[rank.number],
-                                  options.lengths)))
+                                  options.tableAbove)))
       return failure();
   return success();
 }

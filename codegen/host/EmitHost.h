@@ -16,12 +16,6 @@
 
 namespace pipewright::codegen {
 
-/// How many calls of a rank are too many to scroll through, and to compile: a
-/// longer list is written as loops, and one that is still longer as a table.
-struct ListLengths {
-  int64_t unrolled = 300, withLoops = 1000;
-};
-
 /// What the IR does not hold: texts and figures that the program shows.
 struct HostOptions {
   const Target *target = allTargets().front();
@@ -29,7 +23,9 @@ struct HostOptions {
   std::string timetable;
   std::string planJson;
   double predictedStepSeconds = 0, predictedCollectiveWait = 0;
-  ListLengths lengths;
+  /// Lists of ranks with more calls are written as tables: they are too long to
+  /// read, and take long to compile.
+  int64_t tableAbove = 1000;
 };
 
 /// The text of each file of the program, by name.

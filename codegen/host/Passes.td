@@ -39,10 +39,8 @@ def PrintHost : Pass<"print-host", "::mlir::ModuleOp"> {
            "What the program runs on, as the driver's --target">,
     Option<"modelName", "model-name", "std::string", "\"model\"",
            "What the program calls its model">,
-    Option<"loopsAbove", "loops-above", "int64_t", "300",
-           "Lists of ranks with more calls are written as loops">,
     Option<"tableAbove", "table-above", "int64_t", "1000",
-           "Those that have more calls even so are written as a table">
+           "Lists of ranks with more calls are written as tables">
   ];
 }
 

@@ -30,7 +30,7 @@ struct PrintHost : impl::PrintHostBase<PrintHost> {
     HostOptions options;
     options.modelName = modelName;
     options.target = *found;
-    options.lengths = {loopsAbove, tableAbove};
+    options.tableAbove = tableAbove;
     FailureOr<HostFiles> files = emitHost(module, options);
     if (failed(files))
       return signalPassFailure();

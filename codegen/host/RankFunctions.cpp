@@ -7,7 +7,6 @@
 
 #include "codegen/host/RankFunctions.h"
 
-#include "codegen/host/Loops.h"
 #include "codegen/host/RankBuffers.h"
 #include "codegen/host/RankNames.h"
 #include "codegen/host/Tables.h"
@@ -396,36 +395,22 @@ static FailureOr<Function> rankProgram(const ProgramLayout &layout,
   return writer.finish();
 }
 
-/// The calls that a function shows.
-static int64_t countCalls(const Function &function) {
-  int64_t calls = 0;
-  for (const Statement &statement : function.body)
-    if (auto *loop = std::get_if<Loop>(&statement))
-      calls += loop->body.size();
-    else if (std::holds_alternative<CallStatement>(statement))
-      ++calls;
-  return calls;
-}
-
-/// Shortens a list if it is too long, and says how.
-static StringRef shorten(Function &list, const ListLengths &lengths) {
-  if (countCalls(list) <= lengths.unrolled)
+/// Makes a table of a list of more than `limit` calls, and says so.
+static StringRef shorten(Function &list, int64_t limit) {
+  int64_t calls = llvm::count_if(list.body, [](const Statement &statement) {
+    return std::holds_alternative<CallStatement>(statement);
+  });
+  if (calls <= limit)
     return "";
-  Function folded = list;
-  bool hasLoops = foldLoops(folded);
-  if (countCalls(folded) > lengths.withLoops) {
-    makeTable(list);
-    return ", as a table";
-  }
-  list = std::move(folded);
-  return hasLoops ? ", in loops" : "";
+  makeTable(list);
+  return ", as a table";
 }
 
 LogicalResult writeRankFunctions(llvm::raw_ostream &os,
                                  const ProgramLayout &layout,
                                  const RankLayout &rank,
                                  const Preparations &preparations,
-                                 const ListLengths &lengths) {
+                                 int64_t tableAbove) {
   std::string prefix = "Rank " + std::to_string(rank.number) + ": ";
   FunctionWriter setUp(layout.target->hostStyle(),
                        rankFunctionName(rank.number, RankFunction::SetUp),
@@ -437,7 +422,7 @@ LogicalResult writeRankFunctions(llvm::raw_ostream &os,
     FailureOr<Function> function = rankProgram(layout, list, which);
     if (failed(function))
       return failure();
-    StringRef form = shorten(*function, lengths);
+    StringRef form = shorten(*function, tableAbove);
     printFunction(os, prefix + what.str() + form.str() + ".", *function);
     return success();
   };

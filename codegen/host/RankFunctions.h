@@ -25,7 +25,7 @@ mlir::LogicalResult writeRankFunctions(llvm::raw_ostream &os,
                                        const ProgramLayout &layout,
                                        const RankLayout &rank,
                                        const Preparations &preparations,
-                                       const ListLengths &lengths);
+                                       int64_t tableAbove);
 
 } // namespace pipewright::codegen
 

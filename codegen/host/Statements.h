@@ -42,48 +42,24 @@ private:
   std::string text, group;
 };
 
-/// A number in iteration k of the loop around: first + k * step, and of that
-/// the rest modulo `modulus`, unless that is 0.
-struct Progression {
-  int64_t first, step = 0, modulus = 0;
-
-  int64_t at(int64_t k) const {
-    int64_t value = first + k * step;
-    return modulus ? value % modulus : value;
-  }
-  bool operator==(const Progression &) const = default;
-};
-
 /// A number that differs from one micro-batch to the next.
 class Counter {
 public:
   enum class Kind { MicroBatch, Event, Update };
-  Counter(Kind kind, Progression value) : kind(kind), value(value) {}
+  Counter(Kind kind, int64_t value) : kind(kind), value(value) {}
   static Counter microBatch(int64_t number) {
-    return {Kind::MicroBatch, {number}};
+    return {Kind::MicroBatch, number};
   }
-  static Counter event(int64_t number) { return {Kind::Event, {number}}; }
-  static Counter update(int64_t number) { return {Kind::Update, {number}}; }
+  static Counter event(int64_t number) { return {Kind::Event, number}; }
+  static Counter update(int64_t number) { return {Kind::Update, number}; }
   bool operator==(const Counter &) const = default;
 
   Kind kind;
-  Progression value;
-};
-
-/// A buffer of an array. Where `order` names an array of numbers, `index` is
-/// for that, and what stands there is the index of the buffer.
-class Element {
-public:
-  Element(std::string array, std::string order, Progression index)
-      : array(std::move(array)), order(std::move(order)), index(index) {}
-  bool operator==(const Element &) const = default;
-
-  std::string array, order;
-  Progression index;
+  int64_t value;
 };
 
 /// What an argument or a comment consists of; text stands for itself.
-using Token = std::variant<Local, Counter, Element, std::string>;
+using Token = std::variant<Local, Counter, std::string>;
 using Tokens = std::vector<Token>;
 
 /// A list in braces: buffers, or the fields of a shape.
@@ -103,8 +79,6 @@ using CallArgument = std::variant<Token, BracedList>;
 struct Call {
   std::string callee;
   std::vector<CallArgument> arguments;
-
-  bool operator==(const Call &) const = default;
 };
 
 /// A line that is a comment.
@@ -132,14 +106,6 @@ struct CallStatement {
   std::optional<Call> wrapper;
   /// Comment at the end of the line.
   Tokens trailingComment;
-
-  bool operator==(const CallStatement &) const = default;
-};
-/// Calls that are repeated; `variable` is first `begin` and grows by `step`.
-struct Loop {
-  std::string variable;
-  int64_t begin, step, iterations;
-  std::vector<CallStatement> body;
 };
 
 /// Calls for each row of a table, whose first column is the number of the case.
@@ -149,7 +115,7 @@ struct Dispatch {
 };
 
 using Statement = std::variant<Comment, BlankLine, BufferDeclaration,
-                               ValueTable, CallStatement, Loop, Dispatch>;
+                               ValueTable, CallStatement, Dispatch>;
 
 struct Parameter {
   /// With what separates it from the name: `Rank &`, `Buffer `.

@@ -1,8 +1,7 @@
-//===- Tables.h - Lists without a pattern as tables -------------*- C++ -*-===//
+//===- Tables.h - Long lists of calls as tables -----------------*- C++ -*-===//
 //
-// Where memory is tight, transfers and events of hundreds of micro-batches
-// follow no pattern that would be a loop. Such a list is data: one row for each
-// call, and one loop over the rows.
+// A rank's list of thousands of calls is data: one row for each call, and one
+// loop over the rows. As statements it would take a C++ compiler minutes.
 //
 //===----------------------------------------------------------------------===//
 
