@@ -204,10 +204,9 @@ TensorView SafetensorsReader::view(const std::string &name) const {
   return {file, *type, entry.shape, entry.begin, bytes};
 }
 
-SafetensorsWriter::SafetensorsWriter(const std::string &path,
-                                     const std::vector<TensorHeader> &tensors,
-                                     const Notes &notes)
-    : file(path) {
+std::string
+pipewright::runtime::safetensorsHeader(const std::vector<TensorHeader> &tensors,
+                                       const Notes &notes) {
   auto header = nlohmann::ordered_json::object();
   if (!notes.empty())
     header[notesName] = notes;
@@ -222,8 +221,15 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path,
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
-  write(&length, 8);
-  write(text.data(), static_cast<int64_t>(text.size()));
+  return std::string(reinterpret_cast<const char *>(&length), 8) + text;
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::string &path,
+                                     const std::vector<TensorHeader> &tensors,
+                                     const Notes &notes)
+    : file(path) {
+  const std::string header = safetensorsHeader(tensors, notes);
+  write(header.data(), static_cast<int64_t>(header.size()));
 }
 
 void SafetensorsWriter::write(const void *data, int64_t bytes) {

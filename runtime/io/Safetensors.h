@@ -94,6 +94,11 @@ struct TensorHeader {
   std::vector<int64_t> shape;
 };
 
+/// What stands in front of the values: the length of the header, and the
+/// header, to a multiple of 8 bytes.
+std::string safetensorsHeader(const std::vector<TensorHeader> &tensors,
+                              const Notes &notes = {});
+
 /// Writes all values in the header's order, then `commit`.
 class SafetensorsWriter {
 public:
