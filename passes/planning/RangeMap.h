@@ -12,6 +12,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <utility>
 
 namespace pipewright {
 
@@ -31,6 +32,15 @@ public:
       visitor(piece->first, next->first, piece->second);
       piece = next;
     }
+  }
+
+  /// Gives a range one value, as one piece.
+  void set(int64_t begin, int64_t bytes, Value value) {
+    if (bytes <= 0)
+      return;
+    auto last = split(begin + bytes), first = split(begin);
+    first->second = std::move(value);
+    pieces.erase(std::next(first), last);
   }
 
 private:

@@ -96,7 +96,7 @@ public:
     return "";
   }
 
-  /// Throws an Error where this machine lacks what the library itself needs,
+  /// Throws an Error where this machine lacks what kernels or the library need,
   /// whatever the options.
   virtual void check(const Program &) const {}
   /// What users should know of the machine before they wait for it, in lines.

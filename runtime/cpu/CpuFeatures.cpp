@@ -120,7 +120,7 @@ static bool isInBFloat16(const Program &program) {
 }
 #endif
 
-void pipewright::runtime::checkCpu() {
+void pipewright::runtime::checkKernelFeatures() {
   if (pipewright_kernel_features) {
     const std::string missing = missingCpuFeatures(pipewright_kernel_features);
     if (!missing.empty())

@@ -26,7 +26,7 @@ std::optional<bool> hasCpuFeature(std::string_view name);
 std::string missingCpuFeatures(std::string_view list);
 
 /// Throws an error if this CPU lacks what the program's kernels need.
-void checkCpu();
+void checkKernelFeatures();
 /// The same of the runtime's own, and of bf16 where the program has it.
 void checkCpuLibrary(const Program &program);
 

@@ -1,6 +1,7 @@
 //===- CpuPlatform.cpp - Ranks that are threads of CPUs -------------------===//
 
 #include "runtime/cpu/CpuPlatform.h"
+#include "runtime/core/ThreadLimit.h"
 #include "runtime/cpu/CpuFeatures.h"
 #include "runtime/cpu/Rank.h"
 #include "runtime/cpu/Threads.h"
@@ -56,6 +57,7 @@ public:
   double timeout() const override { return 8; }
 
   void check(const Program &program) const override {
+    checkKernelFeatures();
     checkCpuLibrary(program);
   }
   std::string remarks(const Program &program) const override {

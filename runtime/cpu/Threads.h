@@ -4,8 +4,6 @@
 #define PIPEWRIGHT_RUNTIME_CPU_THREADS_H
 
 #include <cstdint>
-#include <string>
-#include <system_error>
 #include <vector>
 
 namespace pipewright::runtime {
@@ -35,13 +33,6 @@ struct Placement {
 private:
   void use(int64_t first, int64_t count) const;
 };
-
-/// Why so many threads cannot be made, and the way out.
-std::string threadTrouble(int64_t threads, const std::error_code &reason);
-
-/// Throws an Error unless so many threads can run beside this one. Kernel
-/// libraries end the process when they cannot make theirs.
-void checkThreads(int64_t threads);
 
 } // namespace pipewright::runtime
 

@@ -1,5 +1,4 @@
 //===- CudaPlatform.cpp - Which GPU each rank takes -----------------------===//
-//------------------------===//
 
 #include "runtime/cuda/CudaPlatform.h"
 #include "runtime/core/Error.h"

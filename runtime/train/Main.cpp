@@ -9,8 +9,7 @@
 #include "runtime/core/Platform.h"
 #include "runtime/core/ProcessName.h"
 #include "runtime/core/Text.h"
-#include "runtime/cpu/CpuFeatures.h"
-#include "runtime/cpu/Threads.h"
+#include "runtime/core/ThreadLimit.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Bootstrap.h"
 #include "runtime/net/ThreadTransport.h"
@@ -226,7 +225,6 @@ int pipewright::runtime::runProgram(int argc, char **argv,
   Options options;
   try {
     // First: what comes next may have been compiled for another CPU.
-    checkCpu();
     platformOf(program).check(program);
   } catch (const std::exception &error) {
     return reportError(messageOf(error));

@@ -15,14 +15,18 @@ using namespace pipewright::pipe;
 LogicalResult SymbolicMemory::read(Operation *reader, Value value) {
   BufferAttr buffer = buffers.at(value);
   int64_t number = numbers.at(value);
-  int64_t found =
-      spaceOf(buffer).read(buffer.getOffset(), buffer.getBytes(), number);
+  int64_t found = number;
+  spaceOf(buffer).visit(buffer.getOffset(), buffer.getBytes(),
+                        [&](int64_t, int64_t, int64_t written) {
+                          if (found == number)
+                            found = written;
+                        });
   if (found == number)
     return success();
   InFlightDiagnostic diagnostic = reader->emitOpError("reads ")
                                   << buffer << " after other data was "
                                   << "written there";
-  if (found != ShadowMemory::kNothing && values[found])
+  if (values[found])
     if (Operation *writer = values[found].getDefiningOp())
       diagnostic.attachNote(writer->getLoc()) << "by this op";
   return failure();

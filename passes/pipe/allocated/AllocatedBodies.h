@@ -8,7 +8,7 @@
 #ifndef PIPEWRIGHT_PASSES_PIPE_ALLOCATED_ALLOCATEDBODIES_H
 #define PIPEWRIGHT_PASSES_PIPE_ALLOCATED_ALLOCATEDBODIES_H
 
-#include "passes/planning/ShadowMemory.h"
+#include "passes/planning/RangeMap.h"
 #include "passes/step/BodyBuffers.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -26,7 +26,7 @@ public:
     if (isNew)
       values.push_back(value);
     buffers[value] = buffer;
-    spaceOf(buffer).write(buffer.getOffset(), buffer.getBytes(), known->second);
+    spaceOf(buffer).set(buffer.getOffset(), buffer.getBytes(), known->second);
   }
 
   /// The value is that of `source`, or a part of it, in the bytes of `buffer`.
@@ -45,14 +45,16 @@ public:
   mlir::LogicalResult read(mlir::Operation *reader, mlir::Value value);
 
 private:
-  ShadowMemory &spaceOf(BufferAttr buffer) {
+  RangeMap<int64_t> &spaceOf(BufferAttr buffer) {
     return spaces[{buffer.getSpace(), buffer.getIndex()}];
   }
 
-  std::map<std::pair<BufferSpace, int64_t>, ShadowMemory> spaces;
+  /// The number of the value that was last written to each byte.
+  std::map<std::pair<BufferSpace, int64_t>, RangeMap<int64_t>> spaces;
   llvm::DenseMap<mlir::Value, int64_t> numbers;
   llvm::DenseMap<mlir::Value, BufferAttr> buffers;
-  std::vector<mlir::Value> values;
+  /// By number; the first one stands for bytes that nobody has written.
+  std::vector<mlir::Value> values = {mlir::Value()};
 };
 
 /// Whether two buffers share bytes.

@@ -6,12 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/planning/MemoryPlanner.h"
-#include "passes/planning/ShadowMemory.h"
 
 #include "gtest/gtest.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <random>
 #include <tuple>
@@ -191,41 +189,4 @@ TEST(MemoryPlanner, ManyBuffersAtATimeTakeNoQuadraticTime) {
   EXPECT_EQ(expected.offsets, plan.offsets);
   EXPECT_EQ(expected.bytes, plan.bytes);
   EXPECT_EQ(100000 * 64 + 16, planMemory(received(100000), 64).bytes);
-}
-
-TEST(ShadowMemory, ReadsWhatWasWrittenLast) {
-  ShadowMemory memory;
-  EXPECT_EQ(ShadowMemory::kNothing, memory.read(0, 4, 7));
-  memory.write(0, 64, 7);
-  EXPECT_EQ(7, memory.read(0, 64, 7));
-  EXPECT_EQ(7, memory.read(16, 8, 7));
-  EXPECT_EQ(ShadowMemory::kNothing, memory.read(32, 64, 7));
-  memory.write(16, 8, 9);
-  EXPECT_EQ(9, memory.read(0, 64, 7));
-  EXPECT_EQ(7, memory.read(24, 40, 7));
-}
-
-TEST(ShadowMemory, AgreesWithBytes) {
-  std::mt19937 random(2);
-  std::uniform_int_distribution<int64_t> positions(0, 99), sizes(0, 30);
-  ShadowMemory memory;
-  std::array<int64_t, 200> bytes;
-  bytes.fill(ShadowMemory::kNothing);
-  for (int64_t value = 0; value < 2000; ++value) {
-    int64_t begin = positions(random), size = sizes(random);
-    memory.write(begin, size, value);
-    for (int64_t at = begin; at < begin + size; ++at)
-      bytes[at] = value;
-    int64_t from = positions(random), count = sizes(random);
-    int64_t expected = bytes[from];
-    bool whole = true;
-    for (int64_t at = from; at < from + count; ++at)
-      whole &= bytes[at] == expected;
-    if (count == 0)
-      continue;
-    if (expected != ShadowMemory::kNothing)
-      EXPECT_EQ(whole, memory.read(from, count, expected) == expected);
-    else
-      EXPECT_EQ(expected, memory.read(from, 1, value));
-  }
 }
