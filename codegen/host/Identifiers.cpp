@@ -27,9 +27,9 @@ static bool isNumber(StringRef text) {
 
 /// Functions that generated code calls, which a value of that name would hide.
 static bool isCalled(StringRef name) {
-  static constexpr StringRef functions[] = {"accumulate", "attention", "copy",
-                                            "dropout",    "embedding", "fill",
-                                            "launch",     "matmul",    "zero"};
+  static constexpr StringRef functions[] = {
+      "accumulate", "attention", "copy",   "dropout",       "embedding",
+      "fill",       "launch",    "matmul", "orthogonalize", "zero"};
   return llvm::is_contained(functions, name);
 }
 

@@ -41,7 +41,7 @@ FailureOr<ProgramLayout> ProgramLayout::of(ModuleOp module,
   pipe::ProgramFields program = pipe::programOf(module);
   layout.updates = program.updates;
   if (nn::OptimizerAttr optimizer = program.optimizer)
-    layout.stateNames = optimizer.getChoice().states();
+    layout.states = optimizer.getChoice().keptStates();
   for (auto weight : module.getOps<nn::WeightOp>())
     layout.weights[weight.getSymNameAttr()] = weight;
   if (failed(layout.indexStages()) || failed(layout.indexRanks()))
@@ -189,10 +189,10 @@ LogicalResult ProgramLayout::indexArena(pipe::ArenaOp arena) {
       stage->places[place.getWeightAttr().getAttr()] = place;
     } else {
       stage->optimizer = cast<pipe::OptimizerOp>(op);
-      size_t states = stage->optimizer.getStates().size();
-      if (states != stateNames.size())
-        return op.emitOpError() << "has " << states << " states, but the "
-                                << "module's optimizer " << stateNames.size();
+      size_t found = stage->optimizer.getStates().size();
+      if (found != states.size())
+        return op.emitOpError() << "has " << found << " states, but the "
+                                << "module's optimizer " << states.size();
     }
   }
   return success();

@@ -73,7 +73,7 @@ public:
   /// How often the weights are updated in one step.
   int64_t updates = 1;
   /// What the optimizer keeps of each weight.
-  llvm::SmallVector<llvm::StringRef> stateNames;
+  llvm::SmallVector<nn::OptimizerState> states;
   std::vector<StageLayout> stages;
   std::vector<RankLayout> ranks;
   llvm::MapVector<mlir::StringAttr, nn::WeightOp> weights;

@@ -193,13 +193,14 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
              part);
   }
   if (optimizer)
-    for (auto [state, name] :
+    for (auto [state, kept] :
          llvm::zip_equal(optimizer.getStates().getAsRange<pipe::BufferAttr>(),
-                         layout.stateNames))
-      line(optimizer.partOf(state, place.getBuffer()),
-           ", .role = Role::OptimizerState", "",
-           ", .state = " + text::stringLiteral(name) +
-               shardText(optimizer, /*isAlone=*/true));
+                         layout.states))
+      if (kept.isOfMatrices || !optimizer.takesAsMatrix(place))
+        line(optimizer.partOf(state, place.getBuffer()),
+             ", .role = Role::OptimizerState", "",
+             ", .state = " + text::stringLiteral(kept.name) +
+                 shardText(optimizer, /*isAlone=*/true));
   auto copy = [&](pipe::BufferAttr buffer, StringRef role,
                   pipe::BufferAttr from, const std::string &part = "") {
     line(buffer, ", .role = " + role.str(),

@@ -10,6 +10,7 @@
 
 #include "codegen/host/Identifiers.h"
 #include "dialects/nn/NNLocation.h"
+#include "dialects/nn/NNOrthogonalize.h"
 #include "passes/step/BodyBuffers.h"
 
 using namespace mlir;
@@ -264,64 +265,143 @@ static SmallVector<pipe::PlaceOp> updatedPlaces(const ProgramLayout &layout,
   return places;
 }
 
+namespace {
+
 /// Kernels that update in place: one over the flat buffers of all the stage's
-/// weights, or one for each weight. They leave zero gradients, as the first
+/// weights, or one for each weight; matrices that are taken as a whole are made
+/// orthogonal between two kernels. They leave zero gradients, as the first
 /// backward after them expects. If replicas share the update, the kernel works
 /// on a part, and all gradients are cleared behind it, unless they were when
 /// the part was kept.
-static void writeUpdate(llvm::raw_ostream &os, const ProgramLayout &layout,
-                        const StageLayout &stage, Preparations &preparations) {
-  pipe::OptimizerOp optimizer = stage.optimizer;
-  FunctionWriter writer(layout.target->hostStyle(),
-                        stageFunctionName(stage.number, pipe::TaskKind::update),
-                        /*hasMicroBatch=*/false, {});
-  auto buffer = [&](StringRef name, pipe::BufferAttr planned) {
+class UpdateWriter {
+public:
+  UpdateWriter(const ProgramLayout &layout, const StageLayout &stage,
+               Preparations &preparations)
+      : layout(layout), stage(stage), optimizer(stage.optimizer),
+        preparations(preparations),
+        writer(layout.target->hostStyle(),
+               stageFunctionName(stage.number, pipe::TaskKind::update),
+               /*hasMicroBatch=*/false, {}) {}
+
+  void write(llvm::raw_ostream &os);
+
+private:
+  Local buffer(StringRef name, pipe::BufferAttr planned) {
     return writer.buffer(name, planned.getOffset(), planned.getBytes());
-  };
-  auto updated = [&](StringRef name, pipe::BufferAttr planned) {
+  }
+  /// What a replica updates of a range.
+  Local updated(StringRef name, pipe::BufferAttr planned) {
     return optimizer.getShards()
                ? writer.shard(name, planned.getOffset(), planned.getBytes())
                : buffer(name, planned);
-  };
-  writer.task("U", stage.number, false);
-  auto states =
-      llvm::to_vector(optimizer.getStates().getAsRange<pipe::BufferAttr>());
-  Local hyper;
-  // Updates all weights (`name` is empty), or the one that has the name.
-  auto update = [&](const std::string &name, SymbolRefAttr kernel,
-                    pipe::BufferAttr weights, pipe::BufferAttr gradients,
-                    std::optional<pipe::BufferAttr> rounded) {
-    std::string prefix = name.empty() ? "" : name + "_";
-    const std::string sums = name.empty() ? "gradients" : "d_" + name;
-    SmallVector<Local> arguments = {
-        optimizer.getHome() ? buffer("weights", *optimizer.getHome())
-                            : updated(name.empty() ? "weights" : name, weights),
-        optimizer.getKept() ? buffer(sums, *optimizer.getKept())
-                            : updated(sums, gradients)};
-    for (pipe::BufferAttr state : states)
-      arguments.push_back(buffer(
-          prefix + "state",
-          optimizer.getShards() ? state : optimizer.partOf(state, weights)));
-    if (!hyper) {
-      hyper = buffer("hyper", optimizer.getHyper());
-      writer.loadHyper(hyper);
-    }
-    arguments.push_back(hyper);
-    if (rounded)
-      arguments.push_back(optimizer.getRoundedHome()
-                              ? buffer("rounded", *optimizer.getRoundedHome())
-                              : updated(prefix + "rounded", *rounded));
+  }
+  /// The bytes of a range in front of matrices, `ratio` times as few as those
+  /// of weights.
+  pipe::BufferAttr elementwise(pipe::BufferAttr range, int64_t ratio = 1) {
+    if (!optimizer.getElementwise())
+      return range;
+    return pipe::BufferAttr::get(range.getContext(), range.getSpace(),
+                                 range.getOffset(),
+                                 optimizer.getKernelBytes() / ratio);
+  }
+  void launch(SymbolRefAttr kernel, ArrayRef<Local> arguments) {
     StringRef called = kernel.getLeafReference().getValue();
     preparations.kernel(called);
     writer.launch(called, arguments);
-  };
-  if (SymbolRefAttr kernel = optimizer.getKernelAttr())
-    update("", kernel, optimizer.getWeights(), optimizer.getGradients(),
-           optimizer.getRounded());
-  else
-    for (pipe::PlaceOp place : updatedPlaces(layout, stage))
-      update(makeIdentifier(place.getWeight()), place.getKernelAttr(),
-             place.getBuffer(), *place.getGradient(), place.getRounded());
+  }
+  Local hyper();
+  void writeRange(const std::string &name, SymbolRefAttr kernel,
+                  pipe::BufferAttr weights, pipe::BufferAttr gradients,
+                  std::optional<pipe::BufferAttr> rounded);
+  void writeMatrix(pipe::PlaceOp place);
+
+  const ProgramLayout &layout;
+  const StageLayout &stage;
+  pipe::OptimizerOp optimizer;
+  Preparations &preparations;
+  FunctionWriter writer;
+  Local loaded;
+};
+
+} // namespace
+
+Local UpdateWriter::hyper() {
+  if (!loaded) {
+    loaded = buffer("hyper", optimizer.getHyper());
+    writer.loadHyper(loaded);
+  }
+  return loaded;
+}
+
+/// Updates all weights (`name` is empty), or the one that has the name.
+void UpdateWriter::writeRange(const std::string &name, SymbolRefAttr kernel,
+                              pipe::BufferAttr weights,
+                              pipe::BufferAttr gradients,
+                              std::optional<pipe::BufferAttr> rounded) {
+  std::string prefix = name.empty() ? "" : name + "_";
+  const std::string sums = name.empty() ? "gradients" : "d_" + name;
+  SmallVector<Local> arguments = {
+      optimizer.getHome() ? buffer("weights", *optimizer.getHome())
+                          : updated(name.empty() ? "weights" : name, weights),
+      optimizer.getKept() ? buffer(sums, *optimizer.getKept())
+                          : updated(sums, gradients)};
+  for (auto state : optimizer.getStates().getAsRange<pipe::BufferAttr>())
+    arguments.push_back(buffer(
+        prefix + "state",
+        optimizer.getShards() ? state : optimizer.partOf(state, weights)));
+  arguments.push_back(hyper());
+  if (rounded)
+    arguments.push_back(optimizer.getRoundedHome()
+                            ? buffer("rounded", *optimizer.getRoundedHome())
+                            : updated(prefix + "rounded", *rounded));
+  launch(kernel, arguments);
+}
+
+void UpdateWriter::writeMatrix(pipe::PlaceOp place) {
+  nn::WeightOp weight =
+      layout.weights.find(place.getWeightAttr().getAttr())->second;
+  const std::string name = makeIdentifier(place.getWeight());
+  const int64_t workspace = optimizer.getWorkspace()->getOffset();
+  const runtime::OrthogonalizeShape shape = nn::orthogonalizeShape(weight);
+  Local direction =
+      writer.buffer(name + "_direction", workspace, shape.bytes());
+  Local gradient = buffer("d_" + name, *place.getGradient());
+  SmallVector<Local> arguments;
+  for (auto [state, kept] : llvm::zip_equal(
+           optimizer.getStates().getAsRange<pipe::BufferAttr>(), layout.states))
+    if (kept.isOfMatrices)
+      arguments.push_back(
+          buffer(name + "_state", optimizer.partOf(state, place.getBuffer())));
+  arguments.append({gradient, hyper(), direction});
+  launch(place.getKernelAttr(), arguments);
+
+  nn::LibraryCall call = nn::orthogonalizeCall(weight);
+  writer.call(
+      call.function,
+      {preparations.add(call), direction,
+       writer.buffer(name + "_products", workspace + nn::directionBytes(weight),
+                     shape.workspaceBytes())});
+  arguments = {buffer(name, place.getBuffer()), gradient, direction, hyper()};
+  if (place.getRounded())
+    arguments.push_back(buffer(name + "_rounded", *place.getRounded()));
+  launch(place.getFinishAttr(), arguments);
+}
+
+void UpdateWriter::write(llvm::raw_ostream &os) {
+  writer.task("U", stage.number, false);
+  if (SymbolRefAttr kernel = optimizer.getKernelAttr()) {
+    std::optional<pipe::BufferAttr> rounded = optimizer.getRounded();
+    if (rounded)
+      rounded = elementwise(*rounded, /*ratio=*/2);
+    writeRange("", kernel, elementwise(optimizer.getWeights()),
+               elementwise(optimizer.getGradients()), rounded);
+  }
+  for (pipe::PlaceOp place : updatedPlaces(layout, stage))
+    if (optimizer.takesAsMatrix(place))
+      writeMatrix(place);
+    else if (!optimizer.getKernelAttr())
+      writeRange(makeIdentifier(place.getWeight()), place.getKernelAttr(),
+                 place.getBuffer(), *place.getGradient(), place.getRounded());
   if (optimizer.getShards() && !optimizer.getKept())
     writer.zero(buffer("allGradients", optimizer.getGradients()));
   printFunction(os, ("Stage " + Twine(stage.number) + ", update").str(),
@@ -354,13 +434,14 @@ LogicalResult writeStageFunctions(llvm::raw_ostream &os,
       preparations.kernel(place.getKernelAttr().getLeafReference().getValue());
   if (stage.optimizer) {
     pipe::OptimizerOp optimizer = stage.optimizer;
-    if (!optimizer.getKernelAttr() &&
-        !llvm::all_of(updatedPlaces(layout, stage), [](pipe::PlaceOp place) {
-          return place.getKernelAttr() != nullptr;
+    if (!llvm::all_of(updatedPlaces(layout, stage), [&](pipe::PlaceOp place) {
+          return optimizer.takesAsMatrix(place)
+                     ? place.getFinishAttr() != nullptr
+                     : optimizer.getKernelAttr() || place.getKernelAttr();
         }))
       return optimizer.emitOpError("has no kernel; expects a module after "
                                    "pipe-attach-optimizer-kernels");
-    writeUpdate(os, layout, stage, preparations);
+    UpdateWriter(layout, stage, preparations).write(os);
   }
   return success();
 }

@@ -20,6 +20,15 @@ def NN_WeightRole : I32Enum<"WeightRole", "what a weight is for", [
 }
 def NN_WeightRoleAttr : EnumAttr<NN_Dialect, NN_WeightRole, "role">;
 
+def NN_MatrixOutputs
+    : I32Enum<"MatrixOutputs", "where a matrix has its outputs", [
+    I32EnumCase<"Rows", 0, "rows">,
+    I32EnumCase<"Columns", 1, "columns">
+  ]> {
+  let cppNamespace = "::pipewright::nn";
+}
+def NN_MatrixOutputsAttr : EnumAttr<NN_Dialect, NN_MatrixOutputs, "outputs">;
+
 def NN_GeluApproximation
     : I32Enum<"GeluApproximation", "which formula gelu uses", [
     I32EnumCase<"None", 0, "none">,

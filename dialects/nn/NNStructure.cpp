@@ -74,6 +74,11 @@ LogicalResult WeightOp::verify() {
   if (getChannelsLast() && getTensorType().getRank() != 4)
     return emitOpError("expects rank 4 with channels_last, but got ")
            << getTensorType();
+  // (C4)
+  if (getOutputs() &&
+      (!isLearned() || getTensorType().getRank() != 2 || getFileRows()))
+    return emitOpError("expects 'outputs' only for a parameter or frozen "
+                       "weight of rank 2 without 'file_rows'");
   return success();
 }
 

@@ -28,17 +28,23 @@ def NN_WeightOp : NN_Op<"weight", [Symbol, NN_KnownByName]> {
     With `channels_last` the type is that of the tensor in memory,
     `[O, kh, kw, C]`; in every file it is `[O, C, kh, kw]`.
 
+    With `outputs` it is a matrix that an optimizer which takes matrices as a
+    whole, such as muon, takes as one; its outputs are its rows or its columns.
+
     Constraints:
     - (C1) a `parameter`, `frozen` weight or `state` has element type f32.
     - (C2) only a `parameter` or `frozen` weight of rank 1 or 2 has `file_rows`, at
       least 1 and at most as many as the tensor has.
     - (C3) with `channels_last` the rank is 4.
+    - (C4) only a `parameter` or `frozen` weight of rank 2 whose rows are all in
+      the file has `outputs`.
 
     Example:
 
     ```mlir
     nn.weight @fc.bias role = parameter : tensor<64xf32>
     nn.weight @wte role = parameter file_rows = 50257 : tensor<50304x768xf32>
+    nn.weight @fc.weight role = parameter outputs = columns : tensor<32x64xf32>
     ```
   }];
   let arguments = (ins
@@ -46,11 +52,12 @@ def NN_WeightOp : NN_Op<"weight", [Symbol, NN_KnownByName]> {
     TypeAttrOf<NN_Tensor>:$type,
     NN_WeightRoleAttr:$role,
     OptionalAttr<I64Attr>:$file_rows,
-    UnitAttr:$channels_last
+    UnitAttr:$channels_last,
+    OptionalAttr<NN_MatrixOutputsAttr>:$outputs
   );
   let assemblyFormat = [{
     $sym_name `role` `=` $role (`file_rows` `=` $file_rows^)?
-    (`channels_last` $channels_last^)? attr-dict
+    (`channels_last` $channels_last^)? (`outputs` `=` $outputs^)? attr-dict
     `:` $type
   }];
   let extraClassDeclaration = [{

@@ -2,13 +2,15 @@
 //
 // Names and defaults are those of torch.optim, where SGD has no default
 // learning rate; LAMB, which is not there, has those of Adam with the decay of
-// AdamW, and Lion those of its authors. The formulas stand in README.md.
+// AdamW, and Lion those of its authors. What Muon takes as no matrix it updates
+// as AdamW does. The formulas stand in README.md.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/nn/OptimizerTable.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace pipewright::nn;
@@ -82,6 +84,21 @@ llvm::ArrayRef<Optimizer> pipewright::nn::optimizers() {
         {"weight_decay", 0}},
        {{"m"}},
        {{"LearningRate"}, {"GradientScale"}}},
+      {"muon",
+       UpdateRule::Muon,
+       Granularity::Matrix,
+       {learningRate(1e-3),
+        fraction("momentum", 0.95),
+        {"weight_decay", 0.1},
+        {"nesterov", 1, HyperRange::Flag},
+        {"match_rms", 0, HyperRange::Flag},
+        {"adamw_lr_factor", 1},
+        fraction("beta1", 0.9),
+        fraction("beta2", 0.999),
+        {"eps", 1e-8},
+        {"adamw_weight_decay", 0.01}},
+       {{"m"}, {"v", /*onlyWith=*/"", /*isOfMatrices=*/false}},
+       usualScalars()},
   };
   return table;
 }
@@ -183,12 +200,17 @@ llvm::Error OptimizerChoice::check() const {
   return llvm::Error::success();
 }
 
-llvm::SmallVector<llvm::StringRef> OptimizerChoice::states() const {
-  llvm::SmallVector<llvm::StringRef> names;
+llvm::SmallVector<OptimizerState> OptimizerChoice::keptStates() const {
+  llvm::SmallVector<OptimizerState> kept;
   for (const OptimizerState &state : row->states)
     if (state.onlyWith.empty() || get(state.onlyWith) != 0)
-      names.push_back(state.name);
-  return names;
+      kept.push_back(state);
+  return kept;
+}
+
+llvm::SmallVector<llvm::StringRef> OptimizerChoice::states() const {
+  return llvm::map_to_vector(
+      keptStates(), [](const OptimizerState &state) { return state.name; });
 }
 
 OptimizerChoice OptimizerChoice::compiledIn() const {

@@ -19,7 +19,7 @@
 namespace pipewright::nn {
 
 /// The formula; OptimizerToLinalg.cpp has one for each.
-enum class UpdateRule { Sgd, Adam, DecoupledAdam, Rmsprop, Lamb, Lion };
+enum class UpdateRule { Sgd, Adam, DecoupledAdam, Rmsprop, Lamb, Lion, Muon };
 
 /// How much an update must see at a time.
 enum class Granularity {
@@ -27,6 +27,9 @@ enum class Granularity {
   Flat,
   /// A weight, whose norms it takes: each weight has a kernel of its own.
   Weight,
+  /// A matrix (nn.weight's `outputs`), of which it makes products; all other
+  /// weights of a stage are one flat range, in front of the matrices.
+  Matrix,
 };
 
 /// The values that a hyper-parameter may have.
@@ -47,6 +50,8 @@ struct OptimizerState {
   llvm::StringRef name;
   /// The state is there where this hyper-parameter is above 0; "": always.
   llvm::StringRef onlyWith = "";
+  /// Whether matrices have it, too, where the granularity is Matrix.
+  bool isOfMatrices = true;
 };
 
 /// A number that kernels get at each step.
@@ -91,8 +96,11 @@ struct OptimizerChoice {
   llvm::Error set(llvm::StringRef name, double value);
   /// Whether all values are in range and have what they need.
   llvm::Error check() const;
-  /// The names of the states that are kept with these values.
+  /// The states that are kept with these values, and their names.
+  llvm::SmallVector<OptimizerState> keptStates() const;
   llvm::SmallVector<llvm::StringRef> states() const;
+  /// Whether it takes a weight as a matrix, if that is marked as one.
+  bool takesMatrices() const { return row->granularity == Granularity::Matrix; }
   /// The same with default values of what changes from step to step: all that
   /// kernels depend on.
   OptimizerChoice compiledIn() const;

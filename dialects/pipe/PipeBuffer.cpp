@@ -45,6 +45,9 @@ LogicalResult PlaceOp::verify() {
     return emitOpError("expects sums of a gradient aside that is not updated, "
                        "but got ")
            << *getAside();
+  // (C3)
+  if (getFinishAttr() && !getKernelAttr())
+    return emitOpError("expects a kernel before that which finishes");
   return success();
 }
 
@@ -78,6 +81,14 @@ LogicalResult OptimizerOp::verify() {
   if (getAside() && getAside()->getBytes() % getGradients().getBytes() != 0)
     return emitOpError("expects a whole number of ")
            << getGradients() << " aside, but got " << *getAside();
+  // (C8)
+  if (getElementwise().has_value() != getWorkspace().has_value() ||
+      (getElementwise() &&
+       (getShards() || static_cast<int64_t>(*getElementwise()) < 0 ||
+        static_cast<int64_t>(*getElementwise()) >= getWeights().getBytes())))
+    return emitOpError("expects elementwise bytes with a workspace, without "
+                       "shards, and fewer than ")
+           << getWeights().getBytes();
   if (!getShards())
     return success();
   // (C3)
@@ -90,6 +101,13 @@ LogicalResult OptimizerOp::verify() {
     return emitOpError("expects a range of shards of a multiple of ")
            << kShardAlignment << " bytes, but got " << getWeights();
   return success();
+}
+
+bool OptimizerOp::takesAsMatrix(PlaceOp place) {
+  return getElementwise() && place.isUpdated() &&
+         place.getStage() == getStage() &&
+         place.getBuffer().getOffset() - getWeights().getOffset() >=
+             static_cast<int64_t>(*getElementwise());
 }
 
 BufferAttr OptimizerOp::partOf(BufferAttr range, BufferAttr place) {

@@ -39,7 +39,9 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
     Stages that read a weight as bf16 read it from `rounded`, a rounded copy
     that is as new as the weight. `kernel` updates the weight, where its
     optimizer works weight by weight; where no optimizer writes the rounded
-    copy, `kernel` does. A gradient that no optimizer of the stage works on has
+    copy, `kernel` does. Of a matrix that its optimizer takes as a whole,
+    `kernel` makes a direction, and `finish` goes there when it has been made
+    orthogonal. A gradient that no optimizer of the stage works on has
     sums of groups of micro-batches `aside` (`pipe.fold_gradients`), one behind
     the other, each aligned to 64 bytes.
 
@@ -47,6 +49,7 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
     - (C1) `rounded` has half of the weight's bytes.
     - (C2) `aside` is of a gradient that is not updated, and holds a whole
       number of those.
+    - (C3) `finish` stands beside a `kernel`.
 
     Example:
     ```mlir
@@ -57,14 +60,16 @@ def Pipe_PlaceOp : Pipe_Op<"place", [HasParent<"ArenaOp">]> {
   let arguments = (ins FlatSymbolRefAttr:$weight, FlatSymbolRefAttr:$stage,
     Pipe_BufferAttr:$buffer, OptionalAttr<Pipe_BufferAttr>:$gradient,
     OptionalAttr<Pipe_BufferAttr>:$rounded, OptionalAttr<SymbolRefAttr>:$kernel,
-    UnitAttr:$owner, UnitAttr:$updated, OptionalAttr<Pipe_BufferAttr>:$aside);
+    UnitAttr:$owner, UnitAttr:$updated, OptionalAttr<Pipe_BufferAttr>:$aside,
+    OptionalAttr<SymbolRefAttr>:$finish);
   let extraClassDeclaration = [{
     /// Whether the optimizer of its stage updates this copy.
     bool isUpdated() { return getGradient() && (getOwner() || getUpdated()); }
   }];
   let assemblyFormat = [{
     $weight `in` $stage `weight` $buffer (`gradient` $gradient^)?
-    (`rounded` $rounded^)? (`kernel` $kernel^)? (`owner` $owner^)?
+    (`rounded` $rounded^)? (`kernel` $kernel^)? (`finish` $finish^)?
+    (`owner` $owner^)?
     (`updated` $updated^)? (`aside` $aside^)? attr-dict
   }];
   let hasVerifier = 1;
@@ -95,6 +100,11 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     micro-batches (`pipe.fold_gradients`), one behind the other, in the layout
     of the gradients.
 
+    Where the optimizer takes matrices as a whole, these lie behind the first
+    `elementwise` bytes of the ranges: `kernel` updates only what is in front of
+    them, and states that no matrix has are only of that. The products of the
+    update have room in `workspace`.
+
     Constraints:
     - (C1) `rounded` has half of the weights' bytes.
     - (C2) each of `versions` has the size of what tasks read: of `rounded`
@@ -105,6 +115,8 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     - (C6) `rounded_home` is of `home` and `rounded`, and has half the size of
       `home`.
     - (C7) `aside` holds a whole number of sums.
+    - (C8) `elementwise` is less than the weights' bytes, and stands beside
+      `workspace` and no `shards`.
 
     Example:
     ```mlir
@@ -123,12 +135,14 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$shards,
     OptionalAttr<Pipe_BufferAttr>:$kept, OptionalAttr<Pipe_BufferAttr>:$home,
     OptionalAttr<Pipe_BufferAttr>:$rounded_home,
-    OptionalAttr<Pipe_BufferAttr>:$aside);
+    OptionalAttr<Pipe_BufferAttr>:$aside, OptionalAttr<I64Attr>:$elementwise,
+    OptionalAttr<Pipe_BufferAttr>:$workspace);
   let assemblyFormat = [{
     $stage (`kernel` $kernel^)? (`shards` $shards^)? `weights` $weights
     (`home` $home^)? `gradients` $gradients (`kept` $kept^)? (`aside` $aside^)?
     `states` $states `hyper` $hyper (`rounded` $rounded^)?
-    (`rounded_home` $rounded_home^)? (`versions` $versions^)? attr-dict
+    (`rounded_home` $rounded_home^)? (`versions` $versions^)?
+    (`elementwise` $elementwise^)? (`workspace` $workspace^)? attr-dict
   }];
   let extraClassDeclaration = [{
     /// Whether what tasks read is put together for them.
@@ -142,6 +156,13 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     /// of alone (states, `kept`, `home`): where that would be if all of the
     /// range were there.
     BufferAttr partOf(BufferAttr range, BufferAttr place);
+    /// Whether the weight at `place` is a matrix that is taken as a whole.
+    bool takesAsMatrix(PlaceOp place);
+    /// The bytes that `kernel` updates.
+    int64_t getKernelBytes() {
+      return getElementwise() ? static_cast<int64_t>(*getElementwise())
+                              : getShardBytes();
+    }
     /// The bytes of the range that a replica updates.
     int64_t getShardBytes() {
       return getWeights().getBytes() / static_cast<int64_t>(getShards().value_or(1));

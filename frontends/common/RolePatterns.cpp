@@ -34,14 +34,13 @@ static uint64_t repetitions(StringRef pattern) {
   return product;
 }
 
-llvm::Error checkRoleRule(const RoleRule &rule) {
+llvm::Error checkPattern(StringRef option, StringRef pattern) {
   constexpr size_t maxCharacters = 1000;
   constexpr uint64_t maxRepetitions = 10'000;
   auto fail = [&](const llvm::Twine &what) {
-    return llvm::createStringError(rule.option() +
-                                   " expects a regular expression " + what);
+    return llvm::createStringError(option + " expects a regular expression " +
+                                   what);
   };
-  StringRef pattern = rule.pattern;
   if (pattern.empty() || pattern.size() > maxCharacters)
     return fail("of 1 to " + llvm::Twine(maxCharacters) +
                 " characters, but got " + llvm::Twine(pattern.size()));
@@ -60,6 +59,10 @@ llvm::Error checkRoleRule(const RoleRule &rule) {
   if (!llvm::Regex(pattern).isValid(problem))
     return fail("but got '" + pattern + "': " + problem);
   return llvm::Error::success();
+}
+
+llvm::Error checkRoleRule(const RoleRule &rule) {
+  return checkPattern(rule.option(), rule.pattern);
 }
 
 RolePatterns::RolePatterns(llvm::ArrayRef<RoleRule> rules) {

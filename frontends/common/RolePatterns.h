@@ -30,6 +30,9 @@ struct RoleRule {
 };
 
 /// Fails, naming the option, where a pattern is none or could take very long.
+llvm::Error checkPattern(llvm::StringRef option, llvm::StringRef pattern);
+
+/// The same of the pattern of a rule.
 llvm::Error checkRoleRule(const RoleRule &rule);
 
 class RolePatterns {

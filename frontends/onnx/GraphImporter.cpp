@@ -381,7 +381,8 @@ void GraphImporter::declareWeight(WeightRecord &record, StringRef key) {
       builder, NameLoc::get(builder.getStringAttr(key)),
       builder.getStringAttr(record.symbol), TypeAttr::get(type),
       nn::WeightRoleAttr::get(&context, record.role),
-      /*file_rows=*/IntegerAttr());
+      /*file_rows=*/IntegerAttr(), /*channels_last=*/UnitAttr(),
+      /*outputs=*/nn::MatrixOutputsAttr());
   if (record.symbol != key && key != nn::kMetadataName)
     nn::setFileName(weight, key);
   if (record.splat)

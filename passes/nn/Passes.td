@@ -157,6 +157,35 @@ def NNDivideByBatch : Pass<"nn-divide-by-batch", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// nn-mark-matrices
+//===----------------------------------------------------------------------===//
+
+def NNMarkMatrices : Pass<"nn-mark-matrices", "::mlir::ModuleOp"> {
+  let summary = "Mark the weights that an optimizer takes as matrices";
+  let description = [{
+    Muon makes the update of a matrix orthogonal; embeddings, biases, scales and
+    the last layer are updated element by element. A parameter of rank 2 is
+    marked (`outputs`) where all that reads it are products, but for those whose
+    product reaches the loss without another product of a weight in between.
+    With `names`, those of rank 2 are marked that match and no others, whatever
+    reads them; it is an error if there are none. Which dimension has the
+    outputs is taken from the products. Idempotent.
+
+    ```mlir
+    nn.weight @fc role = parameter : tensor<8x4xf32>
+    %w = nn.parameter @fc : tensor<8x4xf32>
+    %y = nn.matmul %x, %w : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+    // becomes, unless the loss is made of %y
+    nn.weight @fc role = parameter outputs = columns : tensor<8x4xf32>
+    ```
+  }];
+  let options = [
+    Option<"names", "names", "std::string", "\"\"",
+           "A POSIX extended regular expression that is searched for in names">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
 // nn-pad-vocabulary
 //===----------------------------------------------------------------------===//
 

@@ -34,6 +34,8 @@ void buildImportPipeline(OpPassManager &pm,
     pm.addPass(nn::createNNChannelsLast());
   if (options.packAttention)
     pm.addPass(call::createCallPackAttention({options.cachedAttention}));
+  if (options.markMatrices)
+    pm.addPass(nn::createNNMarkMatrices({options.matrices}));
   pm.addPass(nn::createNNDivideByBatch());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -35,6 +35,12 @@ struct ImportPipelineOptions
   Option<int64_t> longestAttention{*this, "longest-attention",
                                    llvm::cl::init(0),
                                    llvm::cl::desc("See nn-fuse-composites")};
+  Option<bool> markMatrices{
+      *this, "mark-matrices",
+      llvm::cl::desc("Mark what the optimizer takes as matrices "
+                     "(nn-mark-matrices)")};
+  Option<std::string> matrices{*this, "matrices", llvm::cl::init(""),
+                               llvm::cl::desc("The names of nn-mark-matrices")};
   Option<bool> packAttention{
       *this, "pack-attention",
       llvm::cl::desc("Attention reads by strides (call-pack-attention)")};

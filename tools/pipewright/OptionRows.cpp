@@ -140,7 +140,20 @@ static llvm::Error readOptimizer(const OptionSpelling &row, Given given,
     return optimizer.takeError();
   options.optimizer = std::move(*optimizer);
   options.choosesOptimizer = given.isGiven(row.name);
+  options.pipelines.import.markMatrices = options.optimizer.takesMatrices();
   return llvm::Error::success();
+}
+
+static llvm::Error readMatrices(const OptionSpelling &row, Given given,
+                                CompileOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  if (!options.optimizer.takesMatrices())
+    return fail("--", row.name,
+                " expects an optimizer that takes matrices as a whole: "
+                "--optimizer muon");
+  options.pipelines.import.matrices = given[row.name].str();
+  return frontend::checkPattern("--" + row.name, given[row.name]);
 }
 
 static llvm::Error readZero(const OptionSpelling &row, Given given,
@@ -493,6 +506,14 @@ static std::vector<CompileRow> trainingRows() {
             "sgd"},
            recordText,
            readOptimizer}),
+      decidedAt(
+          Level::Staged,
+          {{"matrices", "REGEX",
+            "Weights that --optimizer muon takes as matrices: those whose "
+            "names match; others are updated as by adamw (default: "
+            "weights of products, but for the last layer)"},
+           recordGiven,
+           readMatrices}),
       decidedAt(Level::Scheduled,
                 {{"clip-norm", "X",
                   "Scale gradients down so that the norm of all together is at "

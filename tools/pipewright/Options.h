@@ -59,7 +59,7 @@ struct CompileOptions {
   /// The highest level of ZeRO that makes a difference. Stages of a rank share
   /// memory for gradients and weights if there are more than have room.
   int64_t highestZero() const {
-    if (optimizer.row->granularity == nn::Granularity::Weight ||
+    if (optimizer.row->granularity != nn::Granularity::Flat ||
         policy->updates(sizes()) > 1)
       return 0;
     return loops > pipelines.scheduled.zeroBuffers && !clipNorm ? 3 : 1;

@@ -112,9 +112,10 @@ static Value adamRoot(Scalars &s, Value v, Value correction, double epsilon) {
   return s.add(s.sqrt(s.mul(v, correction)), s.constant(epsilon));
 }
 
-static SmallVector<Value> lowerAdam(Update &u, bool isDecoupled) {
+/// `rateFactor` is what the learning rate is multiplied by.
+static SmallVector<Value> lowerAdam(Update &u, bool isDecoupled, double decay,
+                                    double rateFactor = 1) {
   LinalgBuilder &builder = u.builder;
-  double decay = u.number("weight_decay");
   double epsilon = u.number("eps");
   Value g = gradient(u, isDecoupled ? 0.0 : decay);
   Value m =
@@ -127,12 +128,14 @@ static SmallVector<Value> lowerAdam(Update &u, bool isDecoupled) {
        u.scalar("BiasCorrection", "beta1"),
        u.scalar("BiasCorrection", "beta2")},
       [&](Scalars &s, ValueRange a) {
-        Value weight = a[0];
+        Value weight = a[0], rate = a[3];
+        if (rateFactor != 1)
+          rate = s.mul(rate, s.constant(rateFactor));
         if (isDecoupled && decay != 0.0)
           weight = s.mul(
-              weight, s.sub(s.constant(1.0), s.mul(a[3], s.constant(decay))));
+              weight, s.sub(s.constant(1.0), s.mul(rate, s.constant(decay))));
         Value root = adamRoot(s, a[2], a[5], epsilon);
-        return s.sub(weight, s.div(s.mul(s.mul(a[3], a[4]), a[1]), root));
+        return s.sub(weight, s.div(s.mul(s.mul(rate, a[4]), a[1]), root));
       });
   return {w, m, v};
 }
@@ -238,15 +241,19 @@ static SmallVector<Value> lowerRule(Update &u) {
   case UpdateRule::Sgd:
     return lowerSgd(u);
   case UpdateRule::Adam:
-    return lowerAdam(u, /*isDecoupled=*/false);
+    return lowerAdam(u, /*isDecoupled=*/false, u.number("weight_decay"));
   case UpdateRule::DecoupledAdam:
-    return lowerAdam(u, /*isDecoupled=*/true);
+    return lowerAdam(u, /*isDecoupled=*/true, u.number("weight_decay"));
   case UpdateRule::Rmsprop:
     return lowerRmsprop(u);
   case UpdateRule::Lamb:
     return lowerLamb(u);
   case UpdateRule::Lion:
     return lowerLion(u);
+  case UpdateRule::Muon:
+    // Of what is no matrix.
+    return lowerAdam(u, /*isDecoupled=*/true, u.number("adamw_weight_decay"),
+                     u.number("adamw_lr_factor"));
   }
   llvm_unreachable("all rules are listed");
 }

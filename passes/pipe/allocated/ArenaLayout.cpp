@@ -7,6 +7,7 @@
 
 #include "passes/pipe/allocated/ArenaLayout.h"
 
+#include "dialects/nn/NNOrthogonalize.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -65,17 +66,31 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
   for (int32_t stage : onRank)
     for (const WeightGroup &group : stages.weights())
       if (llvm::is_contained(group.stages, stage))
-        allPlaces.push_back(
-            {&group, stage, group.isUpdatedIn(stage), {}, {}, {}, {}});
+        allPlaces.push_back({&group,
+                             stage,
+                             group.isUpdatedIn(stage),
+                             choice.takesMatrices() &&
+                                 group.isUpdatedIn(stage) &&
+                                 group.weight.getOutputs().has_value(),
+                             {},
+                             {},
+                             {},
+                             {}});
 
-  // What each stage's optimizer works on comes first, in one piece.
+  // What each stage's optimizer works on comes first, in one piece, whose end
+  // are the matrices that it takes.
   std::vector<std::vector<Place *>> updated;
   std::vector<Place *> others;
   for (int32_t stage : onRank) {
     updated.emplace_back();
+    std::vector<Place *> matrices;
     for (Place &place : allPlaces)
       if (place.stage == stage)
-        (place.isUpdated ? updated.back() : others).push_back(&place);
+        (!place.isUpdated ? others
+         : place.isMatrix ? matrices
+                          : updated.back())
+            .push_back(&place);
+    llvm::append_range(updated.back(), matrices);
   }
   auto bytesOf = [](const Place &place) {
     return byteSize(place.group->weight.getTensorType());
@@ -198,8 +213,16 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     optimizer.aside = of(asideOf);
     optimizer.home = of(homeOf);
     optimizer.roundedHome = of(roundedHomeOf);
-    for (size_t state = 0, e = choice.states().size(); state < e; ++state)
-      optimizer.states.push_back(allocate(optimizer.weights.bytes / shards));
+    auto matrix = llvm::find_if(
+        group, [](const Place *place) { return place->isMatrix; });
+    if (matrix != group.end())
+      optimizer.elementwise =
+          (*matrix)->weight.offset - optimizer.weights.offset;
+    for (const nn::OptimizerState &state : choice.keptStates())
+      optimizer.states.push_back(
+          allocate(!state.isOfMatrices && optimizer.elementwise
+                       ? *optimizer.elementwise
+                       : optimizer.weights.bytes / shards));
     optimizers.push_back(std::move(optimizer));
   }
   addRegion("optimizer state", begin, end);
@@ -216,6 +239,17 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
   for (Optimizer &optimizer : optimizers)
     optimizer.hyper = allocate(choice.row->scalars.size() * sizeof(float));
   addRegion("hyper-parameters", begin, end);
+
+  // Updates of a rank come one after the other.
+  begin = end = alignedSize(end);
+  int64_t workspace = 0;
+  for (const Place &place : allPlaces)
+    if (place.isMatrix)
+      workspace = std::max(workspace, nn::matrixWorkspace(place.group->weight));
+  for (Optimizer &optimizer : optimizers)
+    if (optimizer.elementwise)
+      optimizer.workspace = {begin, workspace};
+  addRegion("products of updates", begin, begin + workspace);
 }
 
 void ArenaLayout::addRegion(StringRef name, int64_t regionBegin,
@@ -277,7 +311,8 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         stages.nameOf(place.stage), buffer(place.weight),
         optional(place.gradient), optional(place.rounded),
         /*kernel=*/SymbolRefAttr(), flag(isOwner),
-        flag(place.isUpdated && !isOwner), optional(place.aside));
+        flag(place.isUpdated && !isOwner), optional(place.aside),
+        /*finish=*/SymbolRefAttr());
   }
   for (const Optimizer &optimizer : optimizers) {
     SmallVector<Attribute> states, versions;
@@ -293,7 +328,11 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         versions.empty() ? ArrayAttr() : builder.getArrayAttr(versions),
         shards == 1 ? IntegerAttr() : builder.getI64IntegerAttr(shards),
         optional(optimizer.kept), optional(optimizer.home),
-        optional(optimizer.roundedHome), optional(optimizer.aside));
+        optional(optimizer.roundedHome), optional(optimizer.aside),
+        optimizer.elementwise
+            ? builder.getI64IntegerAttr(*optimizer.elementwise)
+            : IntegerAttr(),
+        optional(optimizer.workspace));
   }
   for (const Region &region : regions)
     RegionOp::create(builder, location, region.name, buffer(region.range));

@@ -27,6 +27,8 @@ public:
     const WeightGroup *group;
     int32_t stage;
     bool isUpdated;
+    /// Whether the optimizer takes it as a matrix.
+    bool isMatrix;
     Range weight;
     std::optional<Range> gradient;
     /// The bf16 copy, if the stage reads that.
@@ -50,6 +52,10 @@ public:
     /// What it keeps of weights, if they are put together for tasks, or these
     /// read their bf16 copies.
     std::optional<Range> home, roundedHome;
+    /// Where it takes matrices: the bytes in front of them, and room for their
+    /// products.
+    std::optional<int64_t> elementwise;
+    std::optional<Range> workspace;
 
     /// The newest version of what the stage reads.
     Range newest() const { return rounded.value_or(weights); }

@@ -2,7 +2,7 @@
 //
 // The memory plan says how large the flat ranges of a stage are; only then is
 // it known which kernel updates them. An optimizer that works weight by weight
-// has a kernel at each place.
+// has a kernel at each place, one that takes matrices two at the place of each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,14 +73,32 @@ private:
         return optimizer.emitOpError()
                << "expects " << numStates << " states for " << choice.row->name
                << ", but got " << optimizer.getStates().size();
-      if (choice.row->granularity == nn::Granularity::Weight)
+      if (choice.row->granularity == nn::Granularity::Weight) {
         attachByWeight(arena, optimizer, spec);
-      else
+        continue;
+      }
+      if (optimizer.getKernelBytes() > 0)
         optimizer.setKernelAttr(referTo(nn::buildUpdateKernel(
-            kernels(), spec, optimizer.getShardBytes() / 4,
+            kernels(), spec, optimizer.getKernelBytes() / 4,
             optimizer.getRounded().has_value(), maySkip())));
+      if (optimizer.getElementwise())
+        attachToMatrices(arena, optimizer, spec);
     }
     return success();
+  }
+
+  void attachToMatrices(ArenaOp arena, OptimizerOp optimizer,
+                        nn::OptimizerAttr spec) {
+    for (auto place : arena.getOps<PlaceOp>()) {
+      if (!optimizer.takesAsMatrix(place) || place.getKernelAttr())
+        continue;
+      auto weight = getOperation().lookupSymbol<nn::WeightOp>(
+          place.getWeightAttr().getAttr());
+      place.setKernelAttr(referTo(
+          nn::buildDirectionKernel(kernels(), spec, weight, maySkip())));
+      place.setFinishAttr(referTo(nn::buildFinishKernel(
+          kernels(), spec, weight, place.getRounded().has_value(), maySkip())));
+    }
   }
 
   void attachByWeight(ArenaOp arena, OptimizerOp optimizer,

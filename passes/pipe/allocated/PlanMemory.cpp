@@ -416,6 +416,20 @@ public:
       return signalPassFailure();
     }
 
+    auto isMatrix = [](nn::WeightOp weight) {
+      return weight.getRole() == nn::WeightRole::Parameter &&
+             weight.getOutputs().has_value();
+    };
+    if (optimizer.getChoice().takesMatrices() &&
+        llvm::none_of(module.getOps<nn::WeightOp>(), isMatrix)) {
+      module.emitError("expects a weight that ")
+          << optimizer.getName().getValue()
+          << " takes as a matrix ('outputs'), but there is none: take adamw, "
+             "name some by --matrices, or compile the model in place of text "
+             "of a later level";
+      return signalPassFailure();
+    }
+
     for (RankOp program : module.getOps<RankOp>()) {
       for (auto together : program.getBody()->getOps<CollectiveOp>())
         if (failed(verifyPlace(*stages, together)))

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/nn/NNOrthogonalize.h"
 #include "passes/pipe/Passes.h"
 #include "passes/pipe/allocated/AllocatedBodies.h"
 #include "passes/pipe/allocated/AllocatedPrograms.h"
@@ -109,13 +110,11 @@ private:
       if (optimizer.getShards().has_value() != (zero > 0))
         return optimizer.emitOpError("expects ")
                << (zero > 0 ? "shards" : "no shards") << ": 'zero' is " << zero;
-      for (auto state : optimizer.getStates().getAsRange<BufferAttr>()) {
-        if (state.getBytes() != optimizer.getShardBytes())
-          return optimizer.emitOpError("expects states of ")
-                 << optimizer.getShardBytes() << " bytes, but got " << state;
+      if (failed(verifyStates(arena, optimizer)))
+        return failure();
+      for (auto state : optimizer.getStates().getAsRange<BufferAttr>())
         if (failed(add(optimizer, state)))
           return failure();
-      }
       for (std::optional<BufferAttr> part :
            {optimizer.getKept(), optimizer.getHome(),
             optimizer.getRoundedHome(), optimizer.getAside()})
@@ -127,9 +126,56 @@ private:
       for (BufferAttr version : oldVersions)
         if (failed(add(optimizer, version)))
           return failure();
+      // Updates of a rank come one after the other.
+      std::optional<BufferAttr> workspace = optimizer.getWorkspace();
+      bool isKnown = llvm::any_of(arena.fixed, [&](const auto &known) {
+        auto other = dyn_cast<OptimizerOp>(known.first);
+        return other && other != optimizer && workspace &&
+               other.getWorkspace() == workspace && known.second == *workspace;
+      });
+      if (workspace && !isKnown && failed(add(optimizer, *workspace)))
+        return failure();
       if (failed(add(optimizer, optimizer.getHyper())) ||
           failed(verifyFlat(arena, optimizer)))
         return failure();
+    }
+    return success();
+  }
+
+  /// States are as large as what has them. Matrices, and only these, lie behind
+  /// the elementwise part, and their products have room.
+  static LogicalResult verifyStates(RankArena &arena, OptimizerOp optimizer) {
+    auto module = arena.op->getParentOfType<ModuleOp>();
+    nn::OptimizerAttr spec = programOf(module).optimizer;
+    SmallVector<nn::OptimizerState> kept;
+    if (spec)
+      kept = spec.getChoice().keptStates();
+    for (auto [number, state] :
+         llvm::enumerate(optimizer.getStates().getAsRange<BufferAttr>())) {
+      int64_t expected = number < kept.size() && !kept[number].isOfMatrices
+                             ? optimizer.getKernelBytes()
+                             : optimizer.getShardBytes();
+      if (state.getBytes() != expected)
+        return optimizer.emitOpError("expects states of ")
+               << expected << " bytes, but got " << state;
+    }
+    bool takesMatrices = spec && spec.getChoice().takesMatrices();
+    for (auto place : arena.op.getBody()->getOps<PlaceOp>()) {
+      if (place.getStage() != optimizer.getStage() || !place.isUpdated())
+        continue;
+      auto weight = module.lookupSymbol<nn::WeightOp>(place.getWeight());
+      bool isMatrix = takesMatrices && weight && weight.getOutputs();
+      if (isMatrix != optimizer.takesAsMatrix(place))
+        return place.emitOpError("is ")
+               << (isMatrix ? "a matrix" : "no matrix") << ", but lies "
+               << (isMatrix ? "in front of" : "among")
+               << " those that the optimizer takes as a whole";
+      if (isMatrix &&
+          optimizer.getWorkspace()->getBytes() < nn::matrixWorkspace(weight))
+        return optimizer.emitOpError("expects a workspace of ")
+               << nn::matrixWorkspace(weight) << " bytes for '@"
+               << place.getWeight() << "', but got "
+               << *optimizer.getWorkspace();
     }
     return success();
   }

@@ -317,7 +317,7 @@ LogicalResult RaceDetector::runUpdate(TaskOp task) {
     for (std::optional<BufferAttr> more :
          {optimizer.getRoundedHome() ? optimizer.getRoundedHome()
                                      : optimizer.getRounded(),
-          optimizer.getKept()})
+          optimizer.getKept(), optimizer.getWorkspace()})
       if (more)
         written.push_back(*more);
   }

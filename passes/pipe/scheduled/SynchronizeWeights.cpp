@@ -256,7 +256,7 @@ static LogicalResult checkReplicas(ModuleOp module) {
            << " expects a schedule with one update in a step, but this one has "
            << program.updates;
   if (program.zero > 0 && program.optimizer &&
-      program.optimizer.getChoice().row->granularity == nn::Granularity::Weight)
+      program.optimizer.getChoice().row->granularity != nn::Granularity::Flat)
     return module.emitError("--zero ")
            << program.zero << " expects an optimizer that works on parts of "
            << "weights, but " << program.optimizer.getChoice().row->name

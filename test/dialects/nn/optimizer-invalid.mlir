@@ -48,7 +48,7 @@ func.func @update_c3_buffer_without_momentum(%w: tensor<8xf32>, %h: tensor<4xf32
 
 // An optimizer is one of the table, with the table's hyper-parameters.
 
-// expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop, lamb or lion, but got 'adamax'}}
+// expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop, lamb, lion or muon, but got 'adamax'}}
 module attributes {pipe.program = #nn.optimizer<adamax>} {}
 
 // -----

@@ -22,6 +22,21 @@ nn.weight @weight_c2_rows role = parameter file_rows = 5 : tensor<4xf32>
 
 // -----
 
+// expected-error @below {{expects 'outputs' only for a parameter or frozen weight of rank 2 without 'file_rows'}}
+nn.weight @weight_c4_rank role = parameter outputs = rows : tensor<4xf32>
+
+// -----
+
+// expected-error @below {{expects 'outputs' only for a parameter or frozen weight of rank 2 without 'file_rows'}}
+nn.weight @weight_c4_role role = state outputs = rows : tensor<4x4xf32>
+
+// -----
+
+// expected-error @below {{expects 'outputs' only for a parameter or frozen weight of rank 2 without 'file_rows'}}
+nn.weight @weight_c4_rows role = parameter file_rows = 3 outputs = columns : tensor<4x4xf32>
+
+// -----
+
 func.func @parameter_c1_no_such_weight() {
   // expected-error @below {{expects 'w' to name an nn.weight, but found none}}
   %0 = nn.parameter @w : tensor<4xf32>

@@ -8,6 +8,8 @@
 // CHECK: nn.weight @h.0.weight role = parameter : tensor<64x32xf32>
 // GENERIC: "nn.weight"() <{role = #nn<role parameter>, sym_name = "h.0.weight", type = tensor<64x32xf32>}>
 nn.weight @h.0.weight role = parameter : tensor<64x32xf32>
+// CHECK: nn.weight @matrix role = parameter outputs = columns : tensor<64x32xf32>
+nn.weight @matrix role = parameter outputs = columns : tensor<64x32xf32>
 // CHECK: nn.weight @steps role = state : tensor<1xf32>
 nn.weight @steps role = state : tensor<1xf32>
 // CHECK: nn.weight @"a/positions" role = constant : tensor<1x128xi64>

@@ -76,6 +76,30 @@ pipe.arena rank 0 bytes 256 {
 
 // -----
 
+// place (C3): something goes before what finishes.
+pipe.arena rank 0 bytes 256 {
+  // expected-error @below {{expects a kernel before that which finishes}}
+  pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> finish @kernels::@k owner
+}
+
+// -----
+
+// optimizer (C8): products need room.
+pipe.arena rank 0 bytes 512 {
+  // expected-error @below {{expects elementwise bytes with a workspace, without shards, and fewer than 64}}
+  pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [] hyper <arena 0 at 256 bytes 16> elementwise 0
+}
+
+// -----
+
+// optimizer (C8): matrices lie in the range.
+pipe.arena rank 0 bytes 512 {
+  // expected-error @below {{expects elementwise bytes with a workspace, without shards, and fewer than 64}}
+  pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [] hyper <arena 0 at 256 bytes 16> elementwise 64 workspace <arena 0 at 320 bytes 64>
+}
+
+// -----
+
 // optimizer (C7): a whole number of sums.
 pipe.arena rank 0 bytes 512 {
   // expected-error @below {{expects a whole number of #pipe.buffer<arena 0 at 64 bytes 64> aside, but got #pipe.buffer<arena 0 at 128 bytes 96>}}

@@ -25,6 +25,12 @@ pipe.arena rank 0 bytes 4096 {
   pipe.optimizer @s2 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
       states [] hyper <arena 0 at 272 bytes 16> rounded <arena 0 at 1664 bytes 32>
       versions [#pipe.buffer<arena 0 at 1728 bytes 32>]
+  // CHECK: pipe.place @matrix in @s3 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> kernel @kernels::@muon_direction_4x4 finish @kernels::@muon_finish_4x4 owner{{$}}
+  pipe.place @matrix in @s3 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64>
+      kernel @kernels::@muon_direction_4x4 finish @kernels::@muon_finish_4x4 owner
+  // CHECK: pipe.optimizer @s3 {{.*}} hyper <arena 0 at 272 bytes 16> elementwise 64 workspace <arena 0 at 1792 bytes 320>
+  pipe.optimizer @s3 weights <arena 0 at 0 bytes 128> gradients <arena 0 at 128 bytes 128>
+      states [] hyper <arena 0 at 272 bytes 16> elementwise 64 workspace <arena 0 at 1792 bytes 320>
   // CHECK: pipe.region "activations" <arena 0 at 320 bytes 1024>
   pipe.region "activations" <arena 0 at 320 bytes 1024>
 }

@@ -46,6 +46,33 @@ module attributes {pipe.program = #pipe.program<optimizer = <lamb>>} {
 
 // -----
 
+// Of a matrix, a kernel makes a direction, and another goes there: how far depends
+// on which dimension has the outputs. What lies in front of matrices has one kernel.
+// CHECK-LABEL: optimizer = <muon momentum
+// CHECK: pipe.place @bias in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 256 bytes 64> rounded <arena 0 at 1024 bytes 32> owner
+// CHECK: pipe.place @wide {{.*}} kernel @kernels::@muon_direction_4x8 finish @kernels::@muon_bf16_finish_4x8_columns owner
+// CHECK: pipe.place @tall {{.*}} kernel @kernels::@muon_direction_4x4 finish @kernels::@muon_bf16_finish_4x4 owner
+// CHECK: pipe.optimizer @s0 kernel @kernels::@muon_bf16_16 weights
+// CHECK: func.func private @muon_bf16_16(
+// CHECK: func.func private @muon_direction_4x8(%{{.*}}: tensor<4x8xf32> {nn.name = "m"}, %{{.*}}: tensor<4x8xf32> {nn.name = "gradient"}, %{{.*}}: tensor<4xf32> {nn.name = "hyper"}) -> (tensor<4x8xf32> {nn.in_place = 0 : i64}, tensor<4x8xf32> {nn.name = "direction"})
+// CHECK: func.func private @muon_bf16_finish_4x8_columns(%{{.*}}: tensor<4x8xf32> {nn.name = "weights"}, %{{.*}}: tensor<4x8xf32> {nn.name = "gradient"}, %{{.*}}: tensor<4x8xf32> {nn.name = "direction"}, %{{.*}}: tensor<4xf32> {nn.name = "hyper"})
+// CHECK: nn.constant dense<1.41421354> : tensor<f32>
+module attributes {pipe.program = #pipe.program<optimizer = <muon>>} {
+  nn.weight @bias role = parameter : tensor<16xf32>
+  nn.weight @wide role = parameter outputs = columns : tensor<4x8xf32>
+  nn.weight @tall role = parameter outputs = rows : tensor<4x4xf32>
+  pipe.arena rank 0 bytes 4096 {
+    pipe.place @bias in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 256 bytes 64> rounded <arena 0 at 1024 bytes 32> owner
+    pipe.place @wide in @s0 weight <arena 0 at 64 bytes 128> gradient <arena 0 at 320 bytes 128> rounded <arena 0 at 1056 bytes 64> owner
+    pipe.place @tall in @s0 weight <arena 0 at 192 bytes 64> gradient <arena 0 at 448 bytes 64> rounded <arena 0 at 1120 bytes 32> owner
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 256> gradients <arena 0 at 256 bytes 256>
+        states [#pipe.buffer<arena 0 at 512 bytes 256>, #pipe.buffer<arena 0 at 768 bytes 64>] hyper <arena 0 at 960 bytes 16> rounded <arena 0 at 1024 bytes 128>
+        elementwise 64 workspace <arena 0 at 1216 bytes 512>
+  }
+}
+
+// -----
+
 // ERROR: 'pipe.optimizer' op expects 2 states for adam, but got 0
 module attributes {pipe.program = #pipe.program<optimizer = <adam>>} {
   pipe.arena rank 0 bytes 1024 {

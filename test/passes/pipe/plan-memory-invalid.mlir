@@ -14,7 +14,7 @@ module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
 
 // -----
 
-// expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop, lamb or lion, but got 'adamax'}}
+// expected-error @below {{expects the optimizer to be sgd, adam, adamw, rmsprop, lamb, lion or muon, but got 'adamax'}}
 // expected-error @below {{failed to parse Pipe_ProgramAttr parameter 'optimizer'}}
 module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <adamax>>} {
   pipe.stage @s0 on rank 0 {

@@ -96,6 +96,92 @@ module {
 
 // -----
 
+// A state that only what is no matrix has is as large as that.
+module attributes {pipe.program = #pipe.program<optimizer = <muon>>} {
+  nn.weight @w role = parameter outputs = rows : tensor<4x4xf32>
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 2048 {
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> owner
+    // expected-error @below {{'pipe.optimizer' op expects states of 0 bytes, but got #pipe.buffer<arena 0 at 192 bytes 64>}}
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [#pipe.buffer<arena 0 at 128 bytes 64>, #pipe.buffer<arena 0 at 192 bytes 64>] hyper <arena 0 at 256 bytes 16> elementwise 0 workspace <arena 0 at 320 bytes 512>
+  }
+}
+
+// -----
+
+// A matrix among what is updated element by element.
+module attributes {pipe.program = #pipe.program<optimizer = <muon>>} {
+  nn.weight @w role = parameter outputs = rows : tensor<4x4xf32>
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 2048 {
+    // expected-error @below {{'pipe.place' op is a matrix, but lies in front of those that the optimizer takes as a whole}}
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> owner
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [#pipe.buffer<arena 0 at 128 bytes 64>, #pipe.buffer<arena 0 at 192 bytes 64>] hyper <arena 0 at 256 bytes 16>
+  }
+}
+
+// -----
+
+// A vector among matrices.
+module attributes {pipe.program = #pipe.program<optimizer = <muon>>} {
+  nn.weight @w role = parameter : tensor<16xf32>
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 2048 {
+    // expected-error @below {{'pipe.place' op is no matrix, but lies among those that the optimizer takes as a whole}}
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> owner
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [#pipe.buffer<arena 0 at 128 bytes 64>, #pipe.buffer<arena 0 at 192 bytes 0>] hyper <arena 0 at 256 bytes 16> elementwise 0 workspace <arena 0 at 320 bytes 512>
+  }
+}
+
+// -----
+
+// Products that have no room.
+module attributes {pipe.program = #pipe.program<optimizer = <muon>>} {
+  nn.weight @w role = parameter outputs = rows : tensor<4x4xf32>
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 2048 {
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> owner
+    // expected-error @below {{'pipe.optimizer' op expects a workspace of 256 bytes for '@w', but got #pipe.buffer<arena 0 at 320 bytes 192>}}
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [#pipe.buffer<arena 0 at 128 bytes 64>, #pipe.buffer<arena 0 at 192 bytes 0>] hyper <arena 0 at 256 bytes 16> elementwise 0 workspace <arena 0 at 320 bytes 192>
+  }
+}
+
+// -----
+
+// A workspace that lies where something else does.
+module attributes {pipe.program = #pipe.program<optimizer = <muon>>} {
+  nn.weight @w role = parameter outputs = rows : tensor<4x4xf32>
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+      pipe.return
+    }
+  }
+  pipe.arena rank 0 bytes 2048 {
+    // expected-note @below {{here}}
+    pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> owner
+    // expected-error @below {{'pipe.optimizer' op has #pipe.buffer<arena 0 at 64 bytes 512>, which overlaps #pipe.buffer<arena 0 at 64 bytes 64>}}
+    pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [#pipe.buffer<arena 0 at 640 bytes 64>, #pipe.buffer<arena 0 at 704 bytes 0>] hyper <arena 0 at 768 bytes 16> elementwise 0 workspace <arena 0 at 64 bytes 512>
+  }
+}
+
+// -----
+
 // An optimizer state of another size.
 module {
   nn.weight @w role = constant : tensor<16xf32>

@@ -26,7 +26,9 @@ protected:
     auto type = RankedTensorType::get(shape, builder.getF32Type());
     return nn::WeightOp::create(builder, module->getLoc(), name, type,
                                 nn::WeightRole::Parameter,
-                                /*file_rows=*/IntegerAttr());
+                                /*file_rows=*/IntegerAttr(),
+                                /*channels_last=*/false,
+                                /*outputs=*/nn::MatrixOutputsAttr());
   }
 
   MLIRContext context;

@@ -20,12 +20,16 @@ namespace {
 void updateLikeFormula(const nn::OptimizerChoice &choice,
                        std::vector<double> &w, const std::vector<double> &g,
                        std::vector<std::vector<double>> &s, const double *h) {
-  const double lr = h[0], decay = choice.get("weight_decay");
+  const nn::UpdateRule rule = choice.row->rule;
+  // Muon's is of matrices; this is of what is none.
+  const bool isMuon = rule == nn::UpdateRule::Muon;
+  const double lr = h[0] * (isMuon ? choice.get("adamw_lr_factor") : 1),
+               decay =
+                   choice.get(isMuon ? "adamw_weight_decay" : "weight_decay");
   const double momentum = choice.get("momentum"), eps = choice.get("eps");
   const double beta1 = choice.get("beta1"), beta2 = choice.get("beta2");
   const double alpha = choice.get("alpha");
   const double scale = h[choice.row->positionOf("GradientScale")];
-  const nn::UpdateRule rule = choice.row->rule;
   const bool isCoupled = rule == nn::UpdateRule::Sgd ||
                          rule == nn::UpdateRule::Adam ||
                          rule == nn::UpdateRule::Rmsprop;
@@ -130,6 +134,135 @@ TEST(OptimizerKernels, UpdateInPlace) {
   expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9", {37}, wave);
   expectLikeFormula("sgd,weight_decay=0.1,momentum=0.9,nesterov", {37}, wave);
   expectLikeFormula("rmsprop,weight_decay=0.1,momentum=0.9", {37}, wave);
+}
+
+/// A matrix of f32 with waves in it, as a weight that is marked.
+nn::WeightOp addMatrix(ModuleOp module, int64_t rows, int64_t columns,
+                       nn::MatrixOutputs outputs) {
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  return nn::WeightOp::create(
+      builder, module.getLoc(), "matrix",
+      RankedTensorType::get({rows, columns}, builder.getF32Type()),
+      nn::WeightRole::Parameter, /*file_rows=*/IntegerAttr(),
+      /*channels_last=*/false,
+      nn::MatrixOutputsAttr::get(module.getContext(), outputs));
+}
+
+// The direction has the norm 1 whatever the gradient's is, and none where that
+// is 0; a step is as long as the shape says.
+TEST(OptimizerKernels, MuonGoesWhereAMatrixPoints) {
+  struct Case {
+    std::string optimizer;
+    int64_t rows, columns;
+    nn::MatrixOutputs outputs;
+    double reach;
+  };
+  for (const bool onGpu : {false, true})
+    for (const double size : {1e-12, 1.0, 1e12, 0.0})
+      for (const Case &c :
+           {Case{"muon", 6, 11, nn::MatrixOutputs::Rows, 1},
+            Case{"muon", 6, 11, nn::MatrixOutputs::Columns,
+                 std::sqrt(11.0 / 6)},
+            Case{"muon,nesterov=false", 11, 6, nn::MatrixOutputs::Rows,
+                 std::sqrt(11.0 / 6)},
+            Case{"muon,match_rms,weight_decay=0,momentum=0.5", 11, 6,
+                 nn::MatrixOutputs::Rows, 0.2 * std::sqrt(11.0)},
+            Case{"muon", 1, 1, nn::MatrixOutputs::Rows, 1}}) {
+        SCOPED_TRACE(c.optimizer + " of " + std::to_string(c.rows) +
+                     (onGpu ? " on a GPU" : "") + ", size " +
+                     std::to_string(size));
+        Program program("module {}");
+        nn::OptimizerChoice choice =
+            llvm::cantFail(nn::parseOptimizer(c.optimizer));
+        auto spec = nn::OptimizerAttr::get(&program.getContext(), choice);
+        nn::WeightOp matrix =
+            addMatrix(program.module(), c.rows, c.columns, c.outputs);
+        func::FuncOp begin = nn::buildDirectionKernel(
+            program.module(), spec, matrix, /*maySkip=*/false);
+        func::FuncOp end =
+            nn::buildFinishKernel(program.module(), spec, matrix,
+                                  /*rounds=*/false, /*maySkip=*/false);
+        ASSERT_TRUE(program.compile());
+        auto fill = [&](size_t buffer, int64_t i) {
+          return buffer < 2 ? size * std::sin(i + 10.0 * buffer)
+                            : wave(buffer, i);
+        };
+        auto call = [&](func::FuncOp kernel, std::vector<Buffer> &buffers) {
+          if (onGpu)
+            program.callOnGpu(kernel.getName(), buffers);
+          else
+            program.call(kernel.getName(), buffers);
+        };
+        // m, gradient, hyper, direction
+        std::vector<Buffer> first = argumentsOf(begin, fill);
+        first.push_back(Buffer(matrix.getTensorType()));
+        std::vector<double> m = valuesOf(first[0]), g = valuesOf(first[1]),
+                            h = valuesOf(first[2]);
+        call(begin, first);
+        const double momentum = choice.get("momentum");
+        std::vector<double> d;
+        double squares = 0;
+        for (size_t i = 0; i < g.size(); ++i) {
+          double scaled = g[i] * h[3];
+          m[i] = momentum * m[i] + (1 - momentum) * scaled;
+          d.push_back(choice.get("nesterov") != 0
+                          ? (1 - momentum) * scaled + momentum * m[i]
+                          : m[i]);
+          squares += d[i] * d[i];
+        }
+        const double norm = std::max(std::sqrt(squares), 1e-7);
+        for (size_t i = 0; i < g.size(); ++i) {
+          ASSERT_NEAR(first[0].get(i), m[i], 1e-6 * size) << "m " << i;
+          ASSERT_EQ(first[1].get(i), static_cast<float>(g[i]));
+          ASSERT_NEAR(first[3].get(i), d[i] / norm, 2e-6) << "direction " << i;
+        }
+        // weights, gradient, direction, hyper
+        std::vector<Buffer> second = argumentsOf(end, wave);
+        std::vector<double> w = valuesOf(second[0]), x = valuesOf(second[2]),
+                            scalars = valuesOf(second[3]);
+        call(end, second);
+        for (size_t i = 0; i < w.size(); ++i) {
+          double expected =
+              w[i] * (1 - scalars[0] * choice.get("weight_decay")) -
+              scalars[0] * c.reach * x[i];
+          ASSERT_NEAR(second[0].get(i), expected, 1e-6) << "weight " << i;
+          ASSERT_EQ(second[1].get(i), 0);
+        }
+      }
+}
+
+TEST(OptimizerKernels, MuonSkipsWhereTheScaleIsNoNumber) {
+  for (const bool onGpu : {false, true}) {
+    Program program("module {}");
+    auto spec = nn::OptimizerAttr::get(
+        &program.getContext(), llvm::cantFail(nn::parseOptimizer("muon")));
+    nn::WeightOp matrix =
+        addMatrix(program.module(), 5, 7, nn::MatrixOutputs::Rows);
+    func::FuncOp kernels[] = {
+        nn::buildDirectionKernel(program.module(), spec, matrix,
+                                 /*maySkip=*/true),
+        nn::buildFinishKernel(program.module(), spec, matrix, /*rounds=*/true,
+                              /*maySkip=*/true)};
+    ASSERT_TRUE(program.compile());
+    for (func::FuncOp kernel : kernels) {
+      SCOPED_TRACE(kernel.getName().str());
+      std::vector<Buffer> buffers = argumentsOf(kernel, wave);
+      Buffer &hyper = buffers.back();
+      hyper.set(3, std::numeric_limits<double>::quiet_NaN());
+      // Of the step that is skipped nothing is a number.
+      for (size_t other = 1; other + 1 < buffers.size(); ++other)
+        for (int64_t i = 0; i < 35; ++i)
+          buffers[other].set(i, std::numeric_limits<double>::quiet_NaN());
+      buffers.push_back(
+          Buffer(cast<RankedTensorType>(kernel.getResultTypes().back())));
+      if (onGpu)
+        program.callOnGpu(kernel.getName(), buffers);
+      else
+        program.call(kernel.getName(), buffers);
+      for (int64_t i = 0; i < 35; ++i)
+        ASSERT_EQ(buffers[0].get(i), static_cast<float>(wave(0, i)));
+    }
+  }
 }
 
 // Every optimizer, some with everything that they keep: where the scale of
