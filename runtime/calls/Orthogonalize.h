@@ -36,7 +36,8 @@ struct OrthogonalizeShape {
   int64_t workspaceBytes() const { return 2 * squareBytes() + bytes(); }
   /// The arithmetic of all steps.
   int64_t operations() const {
-    return kSteps * 2 * least() * least() * (2 * std::max(rows, columns) + least());
+    return kSteps * 2 * least() * least() *
+           (2 * std::max(rows, columns) + least());
   }
 
   /// s = x x^T, or x^T x where that is smaller.
@@ -49,7 +50,10 @@ struct OrthogonalizeShape {
   }
   /// p = b s + c s s, where p is s already.
   MatmulShape polynomial() const {
-    return {.m = least(), .n = least(), .k = least(), .alpha = 2.0315f,
+    return {.m = least(),
+            .n = least(),
+            .k = least(),
+            .alpha = 2.0315f,
             .beta = -4.7750f};
   }
   /// y = a x + p x, or a x + x p, where y is x already.

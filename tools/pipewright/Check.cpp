@@ -38,36 +38,12 @@ using enum OptionSpelling::Kind;
 using Given = const OptionValues &;
 
 static llvm::Expected<MemoryLimit> parseMemory(llvm::StringRef text) {
-  struct Unit {
-    llvm::StringRef name;
-    int64_t bytes;
-  };
-  static constexpr Unit units[] = {{"kB", 1000},
-                                   {"MB", 1000'000},
-                                   {"GB", 1000'000'000},
-                                   {"kiB", 1 << 10},
-                                   {"KiB", 1 << 10},
-                                   {"MiB", 1 << 20},
-                                   {"GiB", 1 << 30},
-                                   {"B", 1},
-                                   {"bytes", 1},
-                                   {"TB", 1000'000'000'000},
-                                   {"TiB", int64_t(1) << 40}};
-  llvm::StringRef digits =
-      text.take_while([](char c) { return llvm::isDigit(c); });
-  llvm::StringRef name = text.drop_front(digits.size()).trim();
-  const Unit *unit =
-      llvm::find_if(units, [&](const Unit &unit) { return unit.name == name; });
-  bool isBytes = unit != std::end(units);
-  MemoryLimit limit{0, isBytes, text.str()};
-  int64_t factor = isBytes ? unit->bytes : 1;
-  if (digits.getAsInteger(10, limit.number) || (!name.empty() && !isBytes) ||
-      limit.number > std::numeric_limits<int64_t>::max() / factor)
+  std::optional<option::Amount> amount = option::readAmount(text);
+  if (!amount)
     return refuse("--memory expects a number of stashes, or bytes such as 16GB "
                   "or 512MiB, but got '{0}'",
                   text);
-  limit.number *= factor;
-  return limit;
+  return MemoryLimit{amount->number, amount->isBytes, text.str()};
 }
 
 /// The layouts to judge: the one that was asked for, or, of a file in PyTorch's

@@ -65,7 +65,7 @@ Compilation::run(const Twine &what, ModuleOp module,
 // Levels
 //===----------------------------------------------------------------------===//
 
-LogicalResult Compilation::open() {
+LogicalResult Compilation::open(bool tells) {
   TimingScope scope = total.nest("read the model");
   if (LevelText *text = options.text.get()) {
     model = std::move(text->model);
@@ -77,8 +77,9 @@ LogicalResult Compilation::open() {
     model = std::move(*imported);
   }
   scope.stop();
-  for (const std::string &warning : model.warnings)
-    printMessage("warning", warning);
+  if (tells)
+    for (const std::string &warning : model.warnings)
+      printMessage("warning", warning);
   if (begin > Level::Import &&
       failed(run("verify the model", module(), [&](OpPassManager &pm) {
         buildVerification(pm, begin, options.target->hasStreams());
@@ -166,6 +167,7 @@ auto Compilation::onCopy(Run run) {
 
 /// Decides what the user left open, by the times of whole plans.
 void Compilation::choose() {
+  chooseRemat();
   if (options.stageChoices.empty())
     return;
   choosePlan(module(), options);
@@ -173,6 +175,50 @@ void Compilation::choose() {
   if (!options.chosen.empty() && !options.policy->isChoice())
     mlir::emitRemark(module().getLoc())
         << "schedule '" << asked << "' chose: " << options.chosen;
+}
+
+/// The mode that recomputes least of those whose plan is within the limit; the
+/// last one where none is, for its error.
+void Compilation::chooseRemat() {
+  if (options.pipelines.staged.remat != "auto")
+    return;
+  CompileOptions decided = options;
+  for (const char *mode : {"none", "pointwise", "full"}) {
+    decided.pipelines.staged.remat = mode;
+    if (!options.memoryLimit)
+      break;
+    CompileOptions tried = decided;
+    std::swap(options, tried);
+    bool fits = onCopy([&] {
+      ScopedDiagnosticHandler silence(context.get(),
+                                      [](Diagnostic &) { return success(); });
+      choose();
+      return succeeded(finish(Level::Allocated));
+    });
+    std::swap(options, tried);
+    if (fits)
+      break;
+  }
+  options = std::move(decided);
+  options.given["remat"] = options.pipelines.staged.remat.getValue();
+  mlir::emitRemark(module().getLoc())
+      << "remat 'auto' chose: " << options.pipelines.staged.remat.getValue();
+}
+
+LogicalResult Compilation::checkMemory() {
+  if (!options.memoryLimit)
+    return success();
+  for (auto arena : module().getOps<pipe::ArenaOp>())
+    if (static_cast<int64_t>(arena.getBytes()) > *options.memoryLimit)
+      return mlir::emitError(module().getLoc())
+             << "rank " << arena.getRank() << " needs "
+             << codegen::formatBytes(arena.getBytes())
+             << ", but --memory-limit is "
+             << codegen::formatBytes(*options.memoryLimit)
+             << ": more --ranks, --remat auto, a smaller --micro-batch-size "
+                "or, "
+                "with replicas, --zero 1 need less; plan --search finds out";
+  return success();
 }
 
 /// Runs the passes that the user wants behind a level, and proves the level
@@ -225,7 +271,7 @@ LogicalResult Compilation::finish(Level level) {
     if (begin < made && made <= level &&
         (failed(run(nameOf(made), module(), build)) || failed(runAfter(made))))
       return failure();
-  return success();
+  return level == Level::Allocated ? checkMemory() : success();
 }
 
 FailureOr<frontend::StageAnnotations> Compilation::annotations() {
@@ -267,6 +313,16 @@ FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
       return failure();
     return makePlan();
   });
+}
+
+FailureOr<codegen::Plan> Compilation::planQuietly(const CompileOptions &others,
+                                                  std::string &why) {
+  ScopedDiagnosticHandler quiet(context.get(), [&](Diagnostic &diagnostic) {
+    if (why.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      why = diagnostic.str();
+    return success();
+  });
+  return planUnder(others);
 }
 
 } // namespace pipewright::tool

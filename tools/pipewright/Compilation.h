@@ -23,13 +23,17 @@ public:
 
   /// Reads the model, as far as no schedule matters: an ONNX model to the
   /// import level, text to its own level, verified.
-  mlir::LogicalResult open();
+  /// What the frontend has to say of it is printed if it `tells`.
+  mlir::LogicalResult open(bool tells = true);
   /// What has been opened, at a level that is not before its own.
   mlir::LogicalResult runTo(Level level);
   /// The stages of what has been opened, at the import level, by its nodes.
   mlir::FailureOr<frontend::StageAnnotations> annotations();
   /// The plan of what has been opened, under other options of schedules.
   mlir::FailureOr<codegen::Plan> planUnder(const CompileOptions &others);
+  /// The same, without a word; `why` is the first error.
+  mlir::FailureOr<codegen::Plan> planQuietly(const CompileOptions &others,
+                                             std::string &why);
   /// The plan of the allocated level.
   mlir::FailureOr<codegen::Plan> makePlan();
   /// Runs passes on a module, with the instrumentation that was asked for.
@@ -48,6 +52,8 @@ private:
   void setAttributes();
   mlir::Attribute machineAttribute();
   void choose();
+  void chooseRemat();
+  mlir::LogicalResult checkMemory();
   mlir::LogicalResult finish(Level level);
   mlir::LogicalResult runAfter(Level level);
   bool hasPassesAfter(Level level) const;

@@ -165,24 +165,6 @@ static llvm::Error readCompare(const OptionSpelling &row,
   return llvm::Error::success();
 }
 
-static llvm::Error readWorkers(const OptionSpelling &row,
-                               const OptionValues &given,
-                               PlanOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  if (!options.compare.empty())
-    return option::fail("--", row.name,
-                        " and --compare are two tables: give one of them");
-  constexpr int64_t most = 1024;
-  if (llvm::Error error =
-          option::readCount(row.name, given[row.name], options.workers))
-    return error;
-  if (options.workers > most)
-    return option::fail("--", row.name, " tries at most ", most,
-                        " workers, but got ", options.workers);
-  return llvm::Error::success();
-}
-
 const std::vector<OptionRow<PlanOptions>> &planRows() {
   static const std::vector<OptionRow<PlanOptions>> rows =
       under<OptionRow<PlanOptions>>(
@@ -192,11 +174,6 @@ const std::vector<OptionRow<PlanOptions>> &planRows() {
            {{"compare", "NAME,NAME,...",
              "One table of these schedules instead; drawings show all of them"},
             readCompare},
-           {{"workers", "N",
-             "One table of all ways to make N workers ranks and replicas, with "
-             "and without --zero; --micro-batches are those of the whole "
-             "step then"},
-            readWorkers},
            {{"write-onnx", "OUT.onnx",
              "Write the model with the stage of each node, for compile "
              "--balance annotated:pipewright, people and other tools"},

@@ -19,8 +19,6 @@ struct PlanOptions {
   std::string annotatedModel;
   /// The schedules to compare; empty for the one that the compilation has.
   std::vector<std::string> compare;
-  /// The workers to make ranks and replicas of, in all ways; 0: as given.
-  int64_t workers = 0;
 };
 
 const std::vector<OptionRow<PlanOptions>> &planRows();

@@ -18,7 +18,7 @@ static constexpr llvm::StringLiteral stepsAdvice =
 static constexpr llvm::StringLiteral trainingAdvice =
     "it is an option of the program: see OUT/train --help";
 static constexpr llvm::StringLiteral rematAdvice =
-    "what the backward recomputes is --remat none, pointwise or full";
+    "what the backward recomputes is --remat none, pointwise, full or auto";
 static constexpr llvm::StringLiteral tensorAdvice =
     "there is no tensor parallelism yet; --ranks P cuts layers from layers, "
     "--data-parallel D makes replicas";
@@ -152,8 +152,7 @@ static constexpr FieldWord words[] = {
     {"overwrite", "force"},
     {"plugin", "load-pass-plugin"},
     {"load-plugin", "load-pass-plugin"},
-    {"memory-limit", "",
-     "it is a parameter of some schedules: --schedule auto:limit=N"},
+    {"max-memory", "memory-limit"},
     {"picture", "svg"},
     {"draw", "svg"},
     {"format", "table"},

@@ -203,6 +203,20 @@ static llvm::Error readSumGroups(const OptionSpelling &row, Given given,
   return llvm::Error::success();
 }
 
+static llvm::Error readMemoryLimit(const OptionSpelling &row, Given given,
+                                   CompileOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  std::optional<Amount> amount = readAmount(given[row.name]);
+  if (!amount || !amount->isBytes)
+    return fail("--", row.name,
+                " expects bytes, such as 16GB or 512MiB, but "
+                "got '",
+                text::shortened(given[row.name]), "'");
+  options.memoryLimit = amount->number;
+  return llvm::Error::success();
+}
+
 static llvm::Error readClipNorm(const OptionSpelling &row, Given given,
                                 CompileOptions &options) {
   if (given[row.name].empty())
@@ -478,12 +492,19 @@ static std::vector<CompileRow> trainingRows() {
       decidedAt(Level::Staged,
                 {{"remat", "MODE",
                   "What the backward recomputes: none, pointwise (activations "
-                  "and other element ops of what is kept) or full (all but the "
-                  "stage's inputs)",
+                  "and other element ops of what is kept), full (all but the "
+                  "stage's inputs) or auto (the least that --memory-limit "
+                  "allows)",
                   "none"},
                  recordText,
-                 oneOf({"none", "pointwise", "full"},
+                 oneOf({"none", "pointwise", "full", "auto"},
                        at(&StagedPipelineOptions::remat))}),
+      decidedAt(Level::Allocated,
+                {{"memory-limit", "BYTES",
+                  "The most that a rank's arena may have, such as 16GB or "
+                  "80GiB; --schedule auto and --remat auto choose what fits"},
+                 recordGiven,
+                 readMemoryLimit}),
       decidedAt(
           Level::Scheduled,
           {under(Heading::Expert,

@@ -9,6 +9,8 @@
 #include "support/NearWords.h"
 #include "support/Text.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 namespace cl = llvm::cl;
 
 using namespace pipewright;
@@ -136,6 +138,35 @@ llvm::Error option::readCount(llvm::StringRef option, llvm::StringRef text,
     return fail("--", option, " expects a whole number from 1 to ", most,
                 ", but got '", text, "'");
   return llvm::Error::success();
+}
+
+std::optional<option::Amount> option::readAmount(llvm::StringRef text) {
+  static constexpr std::pair<llvm::StringLiteral, int64_t> units[] = {
+      {"B", 1},
+      {"bytes", 1},
+      {"kB", 1000},
+      {"MB", 1000'000},
+      {"GB", 1000'000'000},
+      {"TB", 1000'000'000'000},
+      {"kiB", 1 << 10},
+      {"KiB", 1 << 10},
+      {"MiB", 1 << 20},
+      {"GiB", 1 << 30},
+      {"TiB", int64_t(1) << 40}};
+  llvm::StringRef digits =
+      text.take_while([](char c) { return llvm::isDigit(c); });
+  llvm::StringRef name = text.drop_front(digits.size()).trim();
+  auto *unit = llvm::find_if(
+      units, [&](const auto &known) { return known.first == name; });
+  Amount amount;
+  amount.isBytes = unit != std::end(units);
+  int64_t factor = amount.isBytes ? unit->second : 1;
+  if (digits.getAsInteger(10, amount.number) ||
+      (!name.empty() && !amount.isBytes) ||
+      amount.number > std::numeric_limits<int64_t>::max() / factor)
+    return std::nullopt;
+  amount.number *= factor;
+  return amount;
 }
 
 llvm::Error option::readSizes(const OptionSpelling &row, Given given,

@@ -184,6 +184,14 @@ llvm::Error fail(const Parts &...parts) {
 llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
                       int64_t &count);
 
+/// A number with or without a unit of bytes: `16GB`, `512 MiB`, `3`.
+struct Amount {
+  int64_t number = 0;
+  bool isBytes = false;
+};
+/// Nothing for any other text, or where so many bytes cannot be counted.
+std::optional<Amount> readAmount(llvm::StringRef text);
+
 /// Sizes of dimensions, NAME=N.
 llvm::Error readSizes(const OptionSpelling &row, const OptionValues &given,
                       llvm::StringMap<int64_t> &sizes);

@@ -75,6 +75,8 @@ struct CompileOptions {
   nn::OptimizerChoice optimizer{nn::optimizers().front()};
   /// Whether the user chose it, against the one that text of a level has.
   bool choosesOptimizer = false;
+  /// The most bytes that an arena may have.
+  std::optional<int64_t> memoryLimit;
   /// The largest norm of all gradients; none: they are taken as they are.
   std::optional<double> clipNorm;
   /// Whether the folder gets its executable.

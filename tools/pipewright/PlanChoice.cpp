@@ -15,12 +15,30 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 
+#include <limits>
 #include <optional>
 #include <tuple>
 
 using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::tool;
+
+/// What weights and states of the model take at least, on all ranks of a
+/// replica; gradients where they are not shared.
+static int64_t leastFixedBytes(ModuleOp imported, const CompileOptions &given) {
+  int64_t parameters = 0;
+  for (auto weight : imported.getOps<nn::WeightOp>())
+    if (weight.getRole() == nn::WeightRole::Parameter)
+      parameters += pipe::byteSize(weight.getTensorType());
+  const int64_t states = given.optimizer.keptStates().size();
+  const auto parts = static_cast<double>(given.replicas);
+  double copies = given.zero >= 3 ? 1 / parts : 1;
+  copies += given.zero >= 2 ? 1 / parts : 1;
+  // Matrices lack a state that others have.
+  copies += (given.optimizer.takesMatrices() ? 1 : states) /
+            (given.zero >= 1 ? parts : 1);
+  return static_cast<int64_t>(copies * static_cast<double>(parameters));
+}
 
 namespace {
 
@@ -39,6 +57,8 @@ struct Candidate {
   std::string schedule, origin;
   double step = 0;
   int64_t peak = 0;
+  /// No plan of it takes less on its fullest rank.
+  int64_t leastBytes = 0;
 };
 
 class PlanChooser {
@@ -46,7 +66,10 @@ public:
   PlanChooser(ModuleOp imported, const CompileOptions &options)
       : imported(imported), options(options),
         machine(options.target->machine(options.precision)),
-        limits(schedules::PlanLimits::of(options.sizes())) {}
+        limits(schedules::PlanLimits::of(options.sizes())),
+        mostBytes(
+            options.memoryLimit.value_or(std::numeric_limits<int64_t>::max())),
+        fixedBytes(leastFixedBytes(imported, options)) {}
 
   std::optional<Candidate> choose();
 
@@ -63,6 +86,7 @@ private:
   const CompileOptions &options;
   const MachineModel &machine;
   const schedules::PlanLimits limits;
+  const int64_t mostBytes, fixedBytes;
   std::vector<std::unique_ptr<StagedModel>> models;
   /// With bounds in place of steps.
   std::vector<Candidate> candidates;
@@ -119,9 +143,16 @@ void PlanChooser::addCandidate(const StagedModel &model,
   if (!simulation)
     return llvm::consumeError(simulation.takeError());
   std::string origin = order->origin.empty() ? schedule : order->origin;
-  candidates.push_back({&model, std::move(schedule), std::move(origin),
-                        simulation->globalStepTime,
-                        peakOf(*simulation, /*hasBytes=*/true)});
+  const int64_t peak = peakOf(*simulation, /*hasBytes=*/true);
+  // The fullest rank has at least what ranks have on average.
+  int64_t kept = 0;
+  for (const schedules::RankSummary &rank : simulation->ranks)
+    kept += rank.peakStashBytes;
+  candidates.push_back(
+      {&model, std::move(schedule), std::move(origin),
+       simulation->globalStepTime, peak,
+       std::max(peak,
+                (fixedBytes + kept) / std::max<int64_t>(1, order->ranks))});
 }
 
 void PlanChooser::addCandidates(const StagedModel &model) {
@@ -154,7 +185,7 @@ bool PlanChooser::complete(Candidate &candidate) {
   buildScheduledPipeline(pm, scheduled);
   // Bodies get their last copies when memory is planned.
   buildAllocatedPipeline(pm, options.pipelines.allocated);
-  if (failed(pm.run(*module)))
+  if (failed(pm.run(*module)) || fullestArena(*module) > mostBytes)
     return false;
   FailureOr<pipe::Stages> stages = pipe::Stages::read(*module);
   if (failed(stages))
@@ -185,7 +216,7 @@ std::optional<Candidate> PlanChooser::choose() {
   for (Candidate &candidate : candidates) {
     if (best && candidate.step > best->step * slack)
       break;
-    if (!complete(candidate))
+    if (candidate.leastBytes > mostBytes || !complete(candidate))
       continue;
     bool isEqual = best && !isShorterStep(candidate.step, best->step) &&
                    !isShorterStep(best->step, candidate.step);
@@ -194,6 +225,13 @@ std::optional<Candidate> PlanChooser::choose() {
       best = candidate;
   }
   return best;
+}
+
+int64_t pipewright::tool::fullestArena(ModuleOp allocated) {
+  int64_t most = 0;
+  for (auto arena : allocated.getOps<pipe::ArenaOp>())
+    most = std::max(most, static_cast<int64_t>(arena.getBytes()));
+  return most;
 }
 
 void pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options) {

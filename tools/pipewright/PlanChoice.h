@@ -2,7 +2,8 @@
 //
 // What `--schedule auto` means for a model: of all schedules that may be chosen
 // and all numbers of stages, the plan with the shortest predicted step; of
-// equal ones, the one that keeps least. The steps that are compared are the
+// equal ones, the one that keeps least. What a memory limit forbids is no plan.
+// The steps that are compared are the
 // very ones that plans print.
 //
 //===----------------------------------------------------------------------===//
@@ -17,6 +18,9 @@ namespace pipewright::tool {
 /// Steps that differ by less are equal: sums of the same times in another order
 /// differ in their last digits.
 inline bool isShorterStep(double a, double b) { return a < b * (1 - 1e-9); }
+
+/// The bytes of the largest arena of a module at the allocated level.
+int64_t fullestArena(mlir::ModuleOp allocated);
 
 /// Puts the best plan's schedule, halves of backwards and stages into the
 /// options, where they ask for a choice. `imported` is at the import level,

@@ -17,6 +17,7 @@
 #include "tools/pipewright/CheckpointCommand.h"
 #include "tools/pipewright/CommandWords.h"
 #include "tools/pipewright/Compile.h"
+#include "tools/pipewright/ConfigurationSearch.h"
 #include "tools/pipewright/ExportCommand.h"
 #include "tools/pipewright/Help.h"
 #include "tools/pipewright/LevelText.h"
@@ -24,10 +25,12 @@
 #include "tools/pipewright/Messages.h"
 #include "tools/pipewright/OpsCommand.h"
 #include "tools/pipewright/Options.h"
+#include "tools/pipewright/OutputFile.h"
 #include "tools/pipewright/Schedules.h"
 #include "tools/pipewright/Version.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
 
@@ -97,12 +100,17 @@ private:
   cl::SubCommand &registered(tool::Verb verb) const;
   int runList(const tool::DrawOptions &drawings);
   int runPlan(const tool::DrawOptions &drawings);
+  int runSearch(const tool::SearchOptions &search,
+                const tool::PlanOptions &planning,
+                const tool::DrawOptions &drawings);
   int runTrain();
   int comparePlans(llvm::ArrayRef<std::string> schedules,
                    const tool::DrawOptions &drawings);
   int compareWorkers(int64_t workers, const tool::DrawOptions &drawings);
   /// The options of a model.
   llvm::Expected<tool::CompileOptions> readOptions();
+  /// The same, with what a search has found where one is asked for.
+  llvm::Expected<tool::CompileOptions> readBestOptions();
 
   /// As LLVM knows them.
   std::vector<std::unique_ptr<cl::SubCommand>> subcommands;
@@ -115,6 +123,7 @@ private:
     return all;
   }();
   tool::OptionValues given{tool::compileRows(), commands, tool::Models};
+  tool::OptionValues givenToSearch{tool::searchRows(), commands, tool::Models};
   tool::OptionValues givenToPlan{tool::planRows(), commands, tool::Plan};
   tool::OptionValues givenToDraw{tool::drawRows(), commands,
                                  tool::Plan | tool::Schedules | tool::Check};
@@ -139,9 +148,9 @@ std::vector<tool::OptionSpelling>
 CommandLine::optionsOf(tool::Verb verb) const {
   std::vector<tool::OptionSpelling> all;
   for (const tool::OptionValues *table :
-       {&given, &givenToPlan, &givenToDraw, &givenToList, &givenToCheck,
-        &givenToMachine, &givenToCheckpoint, &givenToOps, &givenToAutopsy,
-        &givenToExport})
+       {&given, &givenToSearch, &givenToPlan, &givenToDraw, &givenToList,
+        &givenToCheck, &givenToMachine, &givenToCheckpoint, &givenToOps,
+        &givenToAutopsy, &givenToExport})
     llvm::append_range(all, table->of(verb));
   return all;
 }
@@ -237,7 +246,7 @@ int CommandLine::run() {
   default:
     break;
   }
-  auto options = readOptions();
+  auto options = readBestOptions();
   if (!options)
     return fail(options.takeError());
   codegen::handleInterruption();
@@ -259,12 +268,59 @@ llvm::Expected<tool::CompileOptions> CommandLine::readOptions() {
   return tool::readCompileOptions(given, std::move(*text));
 }
 
+llvm::Expected<tool::CompileOptions> CommandLine::readBestOptions() {
+  auto search =
+      tool::readOptions<tool::SearchOptions>(tool::searchRows(), givenToSearch);
+  if (!search)
+    return search.takeError();
+  if (!search->isWanted)
+    return search->workers == 0
+               ? readOptions()
+               : tool::option::fail("--workers goes with plan, or with "
+                                    "--search");
+  tool::ConfigurationSearch configurations(given, *search);
+  if (llvm::Error error = configurations.run())
+    return std::move(error);
+  if (llvm::Error error = configurations.writePicture())
+    return std::move(error);
+  configurations.print(llvm::outs());
+  llvm::outs().flush();
+  return tool::readCompileOptions(configurations.best(), nullptr);
+}
+
+int CommandLine::runSearch(const tool::SearchOptions &search,
+                           const tool::PlanOptions &planning,
+                           const tool::DrawOptions &drawings) {
+  if (drawings.any() || !planning.annotatedModel.empty())
+    return fail("--search makes many plans, which --pareto draws; draw one of "
+                "them by the options that it prints");
+  tool::ConfigurationSearch configurations(given, search);
+  if (llvm::Error error = configurations.run())
+    return fail(std::move(error));
+  if (llvm::Error error = configurations.writePicture())
+    return fail(std::move(error));
+  return exitCode(tool::writeOutput(given["o"], [&](llvm::raw_ostream &os) {
+    if (planning.asJson)
+      os << llvm::formatv("{0:2}", configurations.toJson()) << "\n";
+    else
+      configurations.print(os);
+  }));
+}
+
 int CommandLine::runPlan(const tool::DrawOptions &drawings) {
   auto planning =
       tool::readOptions<tool::PlanOptions>(tool::planRows(), givenToPlan);
   if (!planning)
     return fail(llvm::toString(planning.takeError()));
-  if (planning->compare.empty() && planning->workers == 0) {
+  auto search =
+      tool::readOptions<tool::SearchOptions>(tool::searchRows(), givenToSearch);
+  if (!search)
+    return fail(search.takeError());
+  if (search->workers > 0 && !planning->compare.empty())
+    return fail("--workers and --compare are two tables: give one of them");
+  if (search->isWanted)
+    return runSearch(*search, *planning, drawings);
+  if (planning->compare.empty() && search->workers == 0) {
     auto options = readOptions();
     return options ? tool::planModel(*options, *planning, drawings)
                    : fail(options.takeError());
@@ -274,8 +330,8 @@ int CommandLine::runPlan(const tool::DrawOptions &drawings) {
     return fail("--trace, --measured, --json and --write-onnx show one plan; "
                 "--compare and --workers make several, which --svg, --pdf and "
                 "--html draw");
-  return planning->workers > 0 ? compareWorkers(planning->workers, drawings)
-                               : comparePlans(planning->compare, drawings);
+  return search->workers > 0 ? compareWorkers(search->workers, drawings)
+                             : comparePlans(planning->compare, drawings);
 }
 
 int CommandLine::comparePlans(llvm::ArrayRef<std::string> schedules,
@@ -339,7 +395,7 @@ int CommandLine::compareWorkers(int64_t workers,
 }
 
 int CommandLine::runTrain() {
-  auto options = readOptions();
+  auto options = readBestOptions();
   if (!options)
     return fail(options.takeError());
   codegen::handleInterruption();

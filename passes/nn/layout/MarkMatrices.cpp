@@ -80,8 +80,8 @@ void MarkMatrices::follow(Value value, bool isTransposed, Reads &found) {
       bool isTurned = isTransposed != (isRight ? product.getTransposeB()
                                                : product.getTransposeA());
       if (!found.outputs)
-        found.outputs = isRight == isTurned ? MatrixOutputs::Rows
-                                            : MatrixOutputs::Columns;
+        found.outputs =
+            isRight == isTurned ? MatrixOutputs::Rows : MatrixOutputs::Columns;
       found.areLast |= lastProducts.contains(user);
     } else {
       found.areProducts = false;
@@ -93,9 +93,8 @@ void MarkMatrices::follow(Value value, bool isTransposed, Reads &found) {
 /// read weights.
 void MarkMatrices::findLast() {
   SmallVector<Value> toVisit;
-  getOperation().walk([&](SoftmaxCrossEntropyOp loss) {
-    toVisit.push_back(loss.getLogits());
-  });
+  getOperation().walk(
+      [&](SoftmaxCrossEntropyOp loss) { toVisit.push_back(loss.getLogits()); });
   if (toVisit.empty())
     getOperation().walk([&](func::ReturnOp results) {
       llvm::append_range(toVisit, results.getOperands());
@@ -140,8 +139,7 @@ LogicalResult MarkMatrices::markNamed() {
     isUsed = true;
     auto found = reads.find(weight.getSymName());
     bool isProduct = found != reads.end() && found->second.outputs;
-    weight.setOutputs(isProduct ? *found->second.outputs
-                                : MatrixOutputs::Rows);
+    weight.setOutputs(isProduct ? *found->second.outputs : MatrixOutputs::Rows);
   }
   if (!isUsed)
     return getOperation().emitError("--matrices ")

@@ -65,9 +65,9 @@ void check(int64_t rows, int64_t columns) {
   orthogonalize(test.rank, shape, x, workspace);
   const bool isTall = rows > columns;
   if (isTall)
-    expected = transposed(iterate(transposed(expected, rows, columns), columns,
-                                  rows),
-                          columns, rows);
+    expected =
+        transposed(iterate(transposed(expected, rows, columns), columns, rows),
+                   columns, rows);
   else
     expected = iterate(expected, rows, columns);
   for (int64_t i = 0; i < rows * columns; ++i)
@@ -77,17 +77,23 @@ void check(int64_t rows, int64_t columns) {
   for (int64_t i = 0; i < count; ++i) {
     double length = 0;
     for (int64_t j = 0; j < std::max(rows, columns); ++j)
-      length += std::pow(isTall ? values[j * columns + i]
-                                : values[i * columns + j],
-                         2);
+      length += std::pow(
+          isTall ? values[j * columns + i] : values[i * columns + j], 2);
     EXPECT_GT(length, 0.3);
     EXPECT_LT(length, 1.6);
   }
 }
 
 TEST(Orthogonalize, AgreesWithTheIterationInDouble) {
-  for (auto [rows, columns] : {std::pair(1, 1), {1, 9}, {9, 1}, {4, 4}, {3, 17},
-                               {17, 3}, {33, 65}, {65, 33}, {64, 64}})
+  for (auto [rows, columns] : {std::pair(1, 1),
+                               {1, 9},
+                               {9, 1},
+                               {4, 4},
+                               {3, 17},
+                               {17, 3},
+                               {33, 65},
+                               {65, 33},
+                               {64, 64}})
     check(rows, columns);
 }
 

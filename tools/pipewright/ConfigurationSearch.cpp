@@ -1,0 +1,422 @@
+//===- ConfigurationSearch.cpp - The fastest way to use workers -----------===//
+//
+// No plan is shorter than its tasks, shared evenly by all workers: once one of
+// a micro-batch's size is planned, that bounds all others of the size. More
+// sharing and recomputing only cost time, so they are tried where less does not
+// fit; for a picture of what memory buys, all of them are.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/pipewright/ConfigurationSearch.h"
+
+#include "codegen/plan/Plan.h"
+#include "passes/schedules/drawing/SvgElements.h"
+#include "support/Text.h"
+#include "tools/pipewright/Compilation.h"
+#include "tools/pipewright/LevelText.h"
+#include "tools/pipewright/OutputFile.h"
+#include "tools/pipewright/PlanChoice.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+using namespace mlir;
+
+namespace pipewright::tool {
+
+using enum OptionSpelling::Kind;
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+static ReadOption<SearchOptions> number(int64_t SearchOptions::*place,
+                                        int64_t most, const char *what) {
+  return [=](const OptionSpelling &row, const OptionValues &given,
+             SearchOptions &options) -> llvm::Error {
+    if (!given.isGiven(row.name))
+      return llvm::Error::success();
+    if (llvm::Error error =
+            option::readCount(row.name, given[row.name], options.*place))
+      return error;
+    if (options.*place > most)
+      return option::fail("--", row.name, " tries at most ", most, " ", what,
+                          ", but got ", options.*place);
+    return llvm::Error::success();
+  };
+}
+
+static llvm::Error readSearch(const OptionSpelling &row,
+                              const OptionValues &given,
+                              SearchOptions &options) {
+  options.isWanted = given.isSet(row.name);
+  if (options.isWanted && (options.workers == 0 || options.batch == 0))
+    return option::fail("--", row.name,
+                        " expects --workers N and --batch B, the samples of a "
+                        "step");
+  if (!options.isWanted && options.batch > 0)
+    return option::fail("--batch goes with --", row.name,
+                        "; else give --micro-batches and --micro-batch-size");
+  if (!options.isWanted && !options.pareto.empty())
+    return option::fail("--pareto goes with --", row.name);
+  return llvm::Error::success();
+}
+
+const std::vector<OptionRow<SearchOptions>> &searchRows() {
+  static const std::vector<OptionRow<SearchOptions>> rows =
+      under<OptionRow<SearchOptions>>(
+          Heading::Pipeline,
+          {{{"workers", "N",
+             "plan: one table of all ways to make N workers ranks and "
+             "replicas, with and without --zero; --micro-batches are those of "
+             "the whole step then"},
+            number(&SearchOptions::workers, 1024, "workers")},
+           {{"batch", "B", "The samples of a step of all replicas (--search)"},
+            number(&SearchOptions::batch, 1 << 20, "samples")},
+           {{"pareto", "OUT.svg",
+             "Draw the memory and the step of all ways, in place of leaving "
+             "out what cannot be the fastest (--search)"},
+            option::anyText(&SearchOptions::pareto)},
+           {{.name = "search",
+             .help = "Choose --ranks, --data-parallel, --zero, "
+                     "--micro-batch-size, --micro-batches, --schedule, "
+                     "--loops and --remat for --workers and --batch: the "
+                     "fastest of all that fit --memory-limit. What is given "
+                     "stays as it is",
+             .kind = Flag},
+            readSearch}});
+  return rows;
+}
+
+std::string Configuration::options() const {
+  std::string text = llvm::formatv(
+      "--ranks {0} --data-parallel {1} --micro-batches {2} "
+      "--micro-batch-size {3} --schedule {4} --remat {5}",
+      ranks, replicas, microBatches, microBatchSize, schedule, remat);
+  if (zero > 0)
+    text += " --zero " + std::to_string(zero);
+  return text;
+}
+
+OptionValues ConfigurationSearch::valuesOf(const Configuration &one) const {
+  OptionValues values =
+      given.with("ranks", std::to_string(one.ranks))
+          .with("data-parallel", std::to_string(one.replicas))
+          .with("micro-batches", std::to_string(one.microBatches))
+          .with("micro-batch-size", std::to_string(one.microBatchSize))
+          .with("schedule", one.schedule)
+          .with("remat", one.remat);
+  return one.zero > 0 ? values.with("zero", std::to_string(one.zero)) : values;
+}
+
+llvm::Error ConfigurationSearch::checkOptions() const {
+  auto text = readLevelText(given["model"]);
+  if (!text)
+    return text.takeError();
+  if (*text)
+    return option::fail("--search: ", text::printable((*text)->path),
+                        " has decisions already; give the model itself");
+  if (given.isGiven("micro-batches"))
+    return option::fail("--search chooses --micro-batches by --batch: leave "
+                        "that out");
+  if (given.isGiven("task-times"))
+    return option::fail("--search makes many plans, and --task-times are of "
+                        "one: leave that out");
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Search
+//===----------------------------------------------------------------------===//
+
+/// The numbers to try: that which an option fixes, or all.
+static llvm::Expected<std::optional<int64_t>> fixed(const OptionValues &given,
+                                                    llvm::StringRef option) {
+  if (!given.isGiven(option))
+    return std::nullopt;
+  int64_t number = 0;
+  if (llvm::Error error = option::readCount(option, given[option], number))
+    return std::move(error);
+  return number;
+}
+
+std::vector<std::string> ConfigurationSearch::remats() const {
+  if (given.isGiven("remat"))
+    return {given["remat"].str()};
+  return {"none", "pointwise", "full"};
+}
+
+static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
+  one.stages = plan.stages.size();
+  one.step = plan.simulation.globalStepTime;
+  one.exposed = plan.simulation.exposedSeconds;
+  for (const codegen::RankPlan &rank : plan.ranks) {
+    one.busy += rank.busySeconds * one.replicas;
+    one.work = std::max(one.work, rank.busySeconds);
+    one.arenaBytes = std::max(one.arenaBytes, rank.arenaBytes);
+  }
+  one.waiting = std::max(0.0, one.step - one.work - one.exposed);
+  return one;
+}
+
+llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
+  // One import is enough: candidates differ in what comes behind it.
+  std::optional<Compilation> compilation;
+  double least = 0;
+  auto fixedRanks = fixed(given, "ranks");
+  if (!fixedRanks)
+    return fixedRanks.takeError();
+  auto fixedReplicas = fixed(given, "data-parallel");
+  if (!fixedReplicas)
+    return fixedReplicas.takeError();
+  for (int64_t ranks = 1; ranks <= wanted.workers; ++ranks) {
+    const int64_t replicas = wanted.workers / ranks;
+    if (wanted.workers % ranks != 0 ||
+        wanted.batch % (replicas * microBatchSize) != 0 ||
+        (*fixedRanks && **fixedRanks != ranks) ||
+        (*fixedReplicas && **fixedReplicas != replicas))
+      continue;
+    // The highest level that makes a difference is known when options have
+    // been read.
+    int64_t lowest = 0, highest = replicas == 1 ? 0 : 3;
+    if (given.isGiven("zero") && !given["zero"].getAsInteger(10, lowest))
+      highest = lowest;
+    for (int64_t zero = lowest; zero <= highest; ++zero) {
+      bool fits = false;
+      for (const std::string &remat : remats()) {
+        Configuration one;
+        one.ranks = ranks;
+        one.replicas = replicas;
+        one.zero = zero;
+        one.microBatchSize = microBatchSize;
+        one.microBatches = wanted.batch / (replicas * microBatchSize);
+        one.remat = remat;
+        one.schedule = given.isGiven("schedule") ? given["schedule"].str()
+                                                 : std::string("auto");
+        // Tasks are of 1 % shorter in some cuts than in others.
+        constexpr double slack = 0.99;
+        if (wanted.pareto.empty() && least > 0 && !planned.empty() &&
+            least * slack > planned.front().step) {
+          ++slower;
+          continue;
+        }
+        auto options = readCompileOptions(valuesOf(one), nullptr);
+        if (!options) {
+          reason = llvm::toString(options.takeError());
+          ++impossible;
+          continue;
+        }
+        memoryLimit = options->memoryLimit;
+        if (!given.isGiven("zero") && replicas > 1)
+          highest = options->highestZero();
+        if (!compilation) {
+          if (failed(compilation.emplace(*options).open(
+                  /*tells=*/model.empty())))
+            return codegen::diagnosed();
+          model = compilation->modelName();
+        }
+        std::string why;
+        auto plan = compilation->planQuietly(*options, why);
+        if (failed(plan)) {
+          reason = why;
+          if (StringRef(why).contains("--memory-limit"))
+            ++tooLarge;
+          else
+            ++impossible;
+          continue;
+        }
+        Configuration found = summaryOf(one, *plan);
+        least = found.busy / wanted.workers;
+        fits = true;
+        add(std::move(found));
+        // More recomputation only takes longer.
+        if (wanted.pareto.empty())
+          break;
+      }
+      // ZeRO-1 sends no more than none, and updates less; above, more is sent.
+      if (fits && zero > 0 && wanted.pareto.empty())
+        break;
+    }
+  }
+  return llvm::Error::success();
+}
+
+/// Behind all that are faster, or as fast with no more memory.
+void ConfigurationSearch::add(Configuration one) {
+  auto place = llvm::find_if(planned, [&](const Configuration &other) {
+    return isShorterStep(one.step, other.step) ||
+           (!isShorterStep(other.step, one.step) &&
+            one.arenaBytes < other.arenaBytes);
+  });
+  planned.insert(place, std::move(one));
+}
+
+llvm::Error ConfigurationSearch::run() {
+  if (llvm::Error error = checkOptions())
+    return error;
+  auto size = fixed(given, "micro-batch-size");
+  if (!size)
+    return size.takeError();
+  // Large ones first: where they are the fastest, small ones are left out.
+  for (int64_t each = wanted.batch; each >= 1; --each)
+    if (wanted.batch % each == 0 && (!*size || **size == each))
+      if (llvm::Error error = trySize(each))
+        return error;
+  if (planned.empty())
+    return option::fail("--search found no plan for ", wanted.workers,
+                        " workers and a batch of ", wanted.batch,
+                        reason.empty() ? std::string() : ": " + reason);
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (Configuration &one : planned) {
+    one.isOnFront = one.arenaBytes < least;
+    least = std::min(least, one.arenaBytes);
+  }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Where one loses most of what it loses to the best.
+static std::string lossOf(const Configuration &one, const Configuration &best) {
+  const std::pair<double, const char *> losses[] = {
+      {one.work - best.work, "work of the busiest rank"},
+      {one.waiting - best.waiting, "waiting for other ranks"},
+      {one.exposed - best.exposed, "sums that nothing hides"}};
+  auto largest = *llvm::max_element(losses);
+  if (!isShorterStep(best.step, one.step))
+    return "";
+  return llvm::formatv("{0} more, most of it {1}",
+                       codegen::formatSeconds(one.step - best.step),
+                       largest.second);
+}
+
+void ConfigurationSearch::print(llvm::raw_ostream &os) const {
+  constexpr size_t most = 10;
+  os << "model " << text::printable(model) << ": "
+     << codegen::count(wanted.workers, "worker") << ", " << wanted.batch
+     << " samples in a step";
+  if (memoryLimit)
+    os << ", at most " << codegen::formatBytes(*memoryLimit) << " on a rank";
+  os << "\n"
+     << planned.size() << " of "
+     << planned.size() + slower + tooLarge + impossible << " ways planned";
+  if (slower > 0)
+    os << ", " << slower << " cannot be faster";
+  if (tooLarge > 0)
+    os << ", " << tooLarge << " need more memory";
+  if (impossible > 0)
+    os << ", " << impossible << " are not possible";
+  os << "; * no other is as fast with less memory\n\n"
+     << llvm::formatv("  {0,-18} {1,-6} {2,-14} {3,6} {4,-10} {5,10} {6,10}\n",
+                      "ranks x replicas", "ZeRO", "micro-batches", "stages",
+                      "recomputed", "step", "arena");
+  const Configuration &best = planned.front();
+  for (const Configuration &one : llvm::ArrayRef(planned).take_front(most)) {
+    std::string loss = lossOf(one, best);
+    os << llvm::formatv(
+              "{0} {1,-18} {2,-6} {3,-14} {4,6} {5,-10} {6,10} {7,10}",
+              one.isOnFront ? "*" : " ",
+              llvm::formatv("{0} x {1}", one.ranks, one.replicas).str(),
+              one.zero, llvm::formatv("{0} of {1}", one.microBatches,
+                                      one.microBatchSize)
+                            .str(),
+              one.stages, one.remat, codegen::formatSeconds(one.step),
+              codegen::formatBytes(one.arenaBytes))
+       << (loss.empty() ? "" : "  ") << loss << "\n";
+  }
+  if (planned.size() > most)
+    os << "  and " << planned.size() - most << " more\n";
+  os << "\nthe fastest: " << best.options() << "\n";
+}
+
+llvm::json::Value ConfigurationSearch::toJson() const {
+  llvm::json::Array all;
+  for (const Configuration &one : planned)
+    all.push_back(llvm::json::Object{{"ranks", one.ranks},
+                                     {"replicas", one.replicas},
+                                     {"zero", one.zero},
+                                     {"micro_batches", one.microBatches},
+                                     {"micro_batch_size", one.microBatchSize},
+                                     {"schedule", one.schedule},
+                                     {"stages", one.stages},
+                                     {"remat", one.remat},
+                                     {"step_seconds", one.step},
+                                     {"work_seconds", one.work},
+                                     {"waiting_seconds", one.waiting},
+                                     {"exposed_seconds", one.exposed},
+                                     {"arena_bytes", one.arenaBytes},
+                                     {"is_on_front", one.isOnFront}});
+  return llvm::json::Object{{"workers", wanted.workers},
+                            {"batch", wanted.batch},
+                            {"planned", std::move(all)},
+                            {"slower", slower},
+                            {"too_large", tooLarge},
+                            {"impossible", impossible}};
+}
+
+llvm::Error ConfigurationSearch::writePicture() const {
+  if (wanted.pareto.empty())
+    return llvm::Error::success();
+  return writeOutput(wanted.pareto,
+                     [&](llvm::raw_ostream &os) { os << draw(); });
+}
+
+std::string ConfigurationSearch::draw() const {
+  constexpr double width = 720, height = 440, left = 80, bottom = 60, top = 40,
+                   right = 30, size = 12;
+  double longest = 0, fullest = 0;
+  for (const Configuration &one : planned) {
+    longest = std::max(longest, one.step);
+    fullest = std::max(fullest, static_cast<double>(one.arenaBytes));
+  }
+  auto x = [&](const Configuration &one) {
+    return left + (width - left - right) * one.arenaBytes / fullest;
+  };
+  auto y = [&](const Configuration &one) {
+    return height - bottom - (height - bottom - top) * one.step / longest;
+  };
+  schedules::SvgElements svg;
+  svg.path("class=\"grid\"",
+           llvm::formatv("M{0} {1}V{2}H{3}", left, top, height - bottom,
+                         width - right)
+               .str());
+  for (int tick = 1; tick <= 4; ++tick) {
+    double share = tick / 4.0;
+    svg.text(left + (width - left - right) * share, height - bottom + 18,
+             codegen::formatBytes(std::llround(fullest * share)), "middle",
+             size);
+    svg.text(left - 6,
+             height - bottom - (height - bottom - top) * share + size / 3,
+             codegen::formatSeconds(longest * share), "end", size);
+  }
+  svg.text((left + width) / 2, height - 14, "arena of the fullest rank",
+           "middle", size);
+  svg.text(left, top - 16, "predicted step", "", size);
+  // From the fastest to the smallest, in steps: what lies behind is no better.
+  std::string front;
+  for (const Configuration &one : planned)
+    if (one.isOnFront)
+      front += front.empty()
+                   ? llvm::formatv("M{0:F1} {1:F1}", x(one), y(one)).str()
+                   : llvm::formatv("V{1:F1}H{0:F1}", x(one), y(one)).str();
+  svg.path("class=\"forward\"", front);
+  for (const Configuration &one : planned)
+    svg.rect(x(one) - 4, y(one) - 4, 8, 8,
+             one.isOnFront ? "class=\"shared\"" : "class=\"memory\"",
+             one.options() + ": " + codegen::formatSeconds(one.step) + ", " +
+                 codegen::formatBytes(one.arenaBytes));
+  return svg.toFile(width, height,
+                    "Predicted step and memory of " +
+                        std::to_string(planned.size()) + " ways to use " +
+                        std::to_string(wanted.workers) + " workers",
+                    /*hasStripes=*/false);
+}
+
+} // namespace pipewright::tool
