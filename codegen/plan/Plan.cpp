@@ -118,7 +118,7 @@ static void countStreams(ModuleOp module, std::vector<RankPlan> &ranks) {
 }
 
 FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
-                         Precision precision) {
+                         Precision precision, const MachineModel &machine) {
   Plan plan;
   plan.model = text::printable(model);
   plan.target = &target;
@@ -140,7 +140,6 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
     plan.optimizer = program.optimizer.getName().str();
 
   plan.weights = WeightSummary::of(module);
-  const MachineModel &machine = target.machine(precision);
   for (int32_t number = 0; number < stages->size(); ++number)
     plan.stages.push_back(planOfStage(*stages, number, machine));
   FailureOr<pipe::Prediction> prediction =
@@ -180,6 +179,18 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   if (target.hasStreams())
     countStreams(module, plan.ranks);
   return plan;
+}
+
+void Plan::predictFor(StringRef otherMachine) {
+  machine = otherMachine.str();
+  coresHere = 0;
+}
+
+std::string Plan::machineWords() const {
+  if (!machine.empty())
+    return "on " + machine + " for each rank";
+  StringRef words = target->planWords().machine;
+  return words.empty() ? "" : ("with " + words).str();
 }
 
 std::string Plan::nameOfSchedule() const {
@@ -344,8 +355,8 @@ void Plan::print(llvm::raw_ostream &os) const {
       !shares.empty())
     os << "critical path: " << shares << "\n";
   os << "predicted step time: " << formatSeconds(simulation.globalStepTime);
-  if (!words.machine.empty())
-    os << ", with " << words.machine;
+  if (std::string on = machineWords(); !on.empty())
+    os << ", " << on;
   os << "\n";
   printOnCoresHere(os);
 }

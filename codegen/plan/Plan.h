@@ -49,6 +49,8 @@ struct Plan {
   std::string model;
   const Target *target = allTargets().front();
   Precision precision = Precision::F32;
+  /// What times are of, where that is another machine than the target's.
+  std::string machine;
   std::string schedule, optimizer;
   /// What the schedule came to where it was chosen, as `auto` does.
   std::string chosen;
@@ -79,10 +81,15 @@ struct Plan {
   double secondsHere = 0;
 
   /// Reads the decisions out of an allocated module and predicts times for the
-  /// target's machine, with a core (or GPU) for each rank.
+  /// machine, of which each rank has a core (or GPU).
   static mlir::FailureOr<Plan> of(mlir::ModuleOp allocated,
                                   llvm::StringRef model, const Target &target,
-                                  Precision precision);
+                                  Precision precision,
+                                  const MachineModel &machine);
+  /// Says that the machine was another one, whose cores are not those here.
+  void predictFor(llvm::StringRef otherMachine);
+  /// `with a core for each rank`, `on h100-bf16 for each rank`
+  std::string machineWords() const;
 
   /// As the user gave it, with what it chose: `auto (zb-v)`.
   std::string nameOfSchedule() const;

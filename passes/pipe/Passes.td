@@ -56,8 +56,10 @@ def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
     Option<"stages", "stages", "int64_t", "1", "Number of stages">,
     Option<"balance", "balance", "std::string", "\"flops\"",
            "What stages get equal shares of: uniform (layers), parameters, "
-           "flops, or scopes (flops, with modules whole); annotated[:NAME] "
-           "takes the stages of nn.configurations">
+           "flops, step (flops, for the shortest step of 1f1b), scopes (flops, "
+           "with modules whole), type:REGEX (nodes whose name or op matches); "
+           "or manual:N,N,... (the layers of each), annotated[:NAME] (the "
+           "stages of nn.configurations)">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

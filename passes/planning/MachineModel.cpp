@@ -45,6 +45,19 @@ MachineModel MachineModel::h100(Precision precision) {
   return machine;
 }
 
+MachineModel MachineModel::a100() {
+  MachineModel machine;
+  machine.matmulFlops = 250e12;
+  machine.convolutionFlops = 220e12;
+  machine.attentionFlops = 120e12;
+  machine.bandwidth = 1.7e12;
+  machine.secondsPerRandom = 1.5e-12;
+  machine.secondsPerCall = 2.5e-6;
+  machine.linkLatency = 10e-6;
+  machine.linkBandwidth = 250e9;
+  return machine;
+}
+
 namespace {
 
 /// One line for each machine that decisions can be made for.
@@ -60,6 +73,7 @@ static constexpr NamedMachine machines[] = {
     {"h100-f32", [] { return MachineModel::h100(Precision::F32); }},
     {"h100-tf32", [] { return MachineModel::h100(Precision::Tf32); }},
     {"h100-bf16", [] { return MachineModel::h100(Precision::BF16); }},
+    {"a100-bf16", [] { return MachineModel::a100(); }},
 };
 
 std::optional<MachineModel> MachineModel::named(StringRef name) {

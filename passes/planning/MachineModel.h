@@ -51,6 +51,10 @@ struct MachineModel {
   /// on an H200, whose processor is the same (doc/gpu-results.md); the rest
   /// from published figures.
   static MachineModel h100(Precision precision);
+  /// One A100 with 80 GB, from published figures: 312 TFLOP/s in bf16, of which
+  /// large products reach some four fifths, 2 TB/s, NVLink of the third
+  /// generation.
+  static MachineModel a100();
   /// The machine of that name, such as `cpu`, `h100-f32` or `h100-bf16`; none
   /// where nobody knows it.
   static std::optional<MachineModel> named(llvm::StringRef name);

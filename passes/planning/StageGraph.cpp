@@ -1,8 +1,8 @@
 //===- StageGraph.cpp - Where to cut a model into stages ------------------===//
 //
 // Two dynamic programs over cut positions: the first finds how cheap the most
-// expensive stage can be, the second how few bytes cross the cuts when stages
-// may cost a little more than that.
+// expensive stage can be, or how short a step, the second how few bytes cross
+// the cuts when that may be a little more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,8 +74,13 @@ struct Best {
 };
 } // namespace
 
-llvm::Expected<llvm::SmallVector<int32_t>>
-cutIntoStages(const StageGraph &graph, int64_t stages, double slack) {
+/// What a stage of some cost is worth, by its number: the largest counts.
+using Price = llvm::function_ref<double(int64_t stage, int32_t begin,
+                                        int32_t end, double cost)>;
+
+/// See cutIntoStages.
+static llvm::Expected<llvm::SmallVector<int32_t>>
+cutBy(const StageGraph &graph, int64_t stages, double slack, Price price) {
   if (stages < 1)
     return llvm::createStringError("expects at least 1 stage, but got " +
                                    std::to_string(stages));
@@ -97,7 +102,8 @@ cutIntoStages(const StageGraph &graph, int64_t stages, double slack) {
   forEachStage(graph, [&](int32_t begin, int32_t end, double cost) {
     for (int64_t k = 1; k <= stages; ++k)
       least[k][end] =
-          std::min(least[k][end], std::max(least[k - 1][begin], cost));
+          std::min(least[k][end], std::max(least[k - 1][begin],
+                                           price(k - 1, begin, end, cost)));
   });
 
   double limit = least[stages][size] * (1 + slack) + 1e-9;
@@ -105,14 +111,13 @@ cutIntoStages(const StageGraph &graph, int64_t stages, double slack) {
   std::vector<std::vector<Best>> best(stages + 1, std::vector<Best>(size + 1));
   best[0][0] = {0, 0, 0};
   forEachStage(graph, [&](int32_t begin, int32_t end, double cost) {
-    if (cost > limit)
-      return;
     for (int64_t k = 1; k <= stages; ++k) {
       const Best &before = best[k - 1][begin];
-      if (!before.isPossible())
+      double own = price(k - 1, begin, end, cost);
+      if (!before.isPossible() || own > limit)
         continue;
-      Best candidate{before.bytes + crossing[begin],
-                     std::max(before.cost, cost), begin};
+      Best candidate{before.bytes + crossing[begin], std::max(before.cost, own),
+                     begin};
       Best &known = best[k][end];
       if (std::tie(candidate.bytes, candidate.cost) <
           std::tie(known.bytes, known.cost))
@@ -124,6 +129,176 @@ cutIntoStages(const StageGraph &graph, int64_t stages, double slack) {
   int32_t end = size;
   for (int64_t k = stages; k > 0; --k)
     end = begins[k - 1] = best[k][end].begin;
+  return begins;
+}
+
+llvm::Expected<llvm::SmallVector<int32_t>>
+cutIntoStages(const StageGraph &graph, int64_t stages, double slack) {
+  return cutBy(graph, stages, slack,
+               [](int64_t, int32_t, int32_t, double cost) { return cost; });
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// When the rank of a stage is done at the earliest, counted from the step's
+/// beginning to its end; `before` and `after` are what other stages cost. Each
+/// rank has before its first task what earlier stages take for one micro-batch,
+/// and its own stage for all of them; while later ones work on the first and on
+/// the last micro-batch, it fills what it can with forwards and backwards of
+/// others.
+static double leastStep(int64_t stage, int64_t stages, int64_t microBatches,
+                        double before, double cost, double after) {
+  const auto others =
+      static_cast<double>(std::min(microBatches, stages - stage) - 1);
+  const double forward = cost / 3, backward = cost - forward;
+  const double forFirst = std::max(0.0, after - others * forward),
+               forLast = std::max(0.0, after - others * backward);
+  // Where all forwards come before the first backward, it is one wait.
+  const double waits = microBatches <= stages - stage
+                           ? std::max(forFirst, forLast)
+                           : forFirst + forLast;
+  return before + static_cast<double>(microBatches) * cost + waits;
+}
+
+double stepOf1F1B(llvm::ArrayRef<double> costs, int64_t microBatches,
+                  double forwardShare) {
+  const auto stages = static_cast<int64_t>(costs.size());
+  // By stage: when its rank is free, and how far its tasks have come.
+  std::vector<double> free(stages, 0);
+  std::vector<int64_t> forwards(stages, 0), backwards(stages, 0);
+  std::vector<std::vector<double>> forwardEnds(stages), backwardEnds(stages);
+  // Whether a task of the stage ran.
+  auto advance = [&](int64_t stage) {
+    const int64_t ahead = std::min(microBatches, stages - stage);
+    const bool isForward = forwards[stage] < microBatches &&
+                           forwards[stage] - backwards[stage] < ahead;
+    const int64_t number = isForward ? forwards[stage] : backwards[stage];
+    double ready = 0;
+    if (isForward && stage > 0) {
+      if (static_cast<int64_t>(forwardEnds[stage - 1].size()) <= number)
+        return false;
+      ready = forwardEnds[stage - 1][number];
+    } else if (!isForward && stage + 1 < stages) {
+      if (static_cast<int64_t>(backwardEnds[stage + 1].size()) <= number)
+        return false;
+      ready = backwardEnds[stage + 1][number];
+    }
+    const double forward = forwardShare * costs[stage];
+    free[stage] = std::max(free[stage], ready) +
+                  (isForward ? forward : costs[stage] - forward);
+    ++(isForward ? forwards : backwards)[stage];
+    (isForward ? forwardEnds : backwardEnds)[stage].push_back(free[stage]);
+    return true;
+  };
+  while (backwards[0] < microBatches)
+    for (int64_t stage = 0; stage < stages; ++stage)
+      while (backwards[stage] < microBatches && advance(stage))
+        ;
+  return *std::max_element(free.begin(), free.end());
+}
+
+/// Moves borders of stages by one node as long as that makes the step shorter.
+static void
+improve(const StageGraph &graph, llvm::SmallVector<int32_t> &begins,
+        double &step,
+        llvm::function_ref<double(llvm::ArrayRef<int32_t>)> stepOf) {
+  const auto size = static_cast<int32_t>(graph.nodes.size());
+  // A border may lie where a stage may begin and both sides have a layer.
+  auto isAllowed = [&](llvm::ArrayRef<int32_t> borders) {
+    for (auto [stage, begin] : llvm::enumerate(borders)) {
+      const int32_t end =
+          stage + 1 < borders.size() ? borders[stage + 1] : size;
+      if (begin >= end || (stage > 0 && !graph.nodes[begin].mayBegin) ||
+          std::none_of(graph.nodes.begin() + begin, graph.nodes.begin() + end,
+                       [](const auto &node) { return node.isLayer; }))
+        return false;
+    }
+    return true;
+  };
+  for (bool isBetter = true; isBetter;) {
+    isBetter = false;
+    for (size_t stage = 1; stage < begins.size(); ++stage)
+      for (int32_t by : {-1, 1}) {
+        llvm::SmallVector<int32_t> moved = begins;
+        // Over nodes that no stage may begin at.
+        do
+          moved[stage] += by;
+        while (moved[stage] > 0 && moved[stage] < size &&
+               (!graph.nodes[moved[stage]].mayBegin ||
+                graph.nodes[moved[stage] - (by < 0 ? 0 : 1)].cost == 0));
+        if (moved[stage] <= 0 || moved[stage] >= size || !isAllowed(moved))
+          continue;
+        if (double other = stepOf(moved); other < step * (1 - 1e-9)) {
+          begins = moved;
+          step = other;
+          isBetter = true;
+        }
+      }
+  }
+}
+
+llvm::Expected<llvm::SmallVector<int32_t>> cutForStep(const StageGraph &graph,
+                                                      int64_t stages,
+                                                      int64_t microBatches,
+                                                      double slack) {
+  std::vector<double> until = {0};
+  for (const StageGraph::Node &node : graph.nodes)
+    until.push_back(until.back() + node.cost);
+  auto stepOf = [&](llvm::ArrayRef<int32_t> begins) {
+    std::vector<double> costs;
+    for (auto [stage, begin] : llvm::enumerate(begins))
+      costs.push_back((stage + 1 < begins.size() ? until[begins[stage + 1]]
+                                                 : until.back()) -
+                      until[begin]);
+    return stepOf1F1B(costs, microBatches);
+  };
+  auto even = cutIntoStages(graph, stages, slack);
+  if (!even)
+    return even;
+  auto bound = cutBy(graph, stages, slack,
+                     [&](int64_t stage, int32_t begin, int32_t end, double) {
+                       return leastStep(stage, stages, microBatches,
+                                        until[begin], until[end] - until[begin],
+                                        until.back() - until[end]);
+                     });
+  if (!bound)
+    return bound;
+  double evenStep = stepOf(*even), boundStep = stepOf(*bound);
+  // A step takes as many operations as it has tasks; a search some tens of
+  // steps for each border.
+  if (stages * stages * microBatches < (1 << 20)) {
+    improve(graph, *even, evenStep, stepOf);
+    improve(graph, *bound, boundStep, stepOf);
+  }
+  if (boundStep <= evenStep * (1 + 1e-9))
+    return bound;
+  return even;
+}
+
+llvm::Expected<llvm::SmallVector<int32_t>>
+cutByLayers(const StageGraph &graph, llvm::ArrayRef<int64_t> layers) {
+  int64_t wanted = 0;
+  for (int64_t each : layers)
+    wanted += each;
+  if (int64_t found = graph.countLayers(); wanted != found)
+    return llvm::createStringError(
+        "expects the layers of all stages to be the " + std::to_string(found) +
+        " of the model, but they are " + std::to_string(wanted));
+  // A stage begins at its first layer; what is in front of all layers goes with
+  // the first one.
+  llvm::SmallVector<int32_t> begins = {0};
+  int64_t left = layers.front();
+  for (auto [number, node] : llvm::enumerate(graph.nodes)) {
+    if (!node.isLayer)
+      continue;
+    if (left == 0) {
+      left = layers[begins.size()];
+      begins.push_back(static_cast<int32_t>(number));
+    }
+    --left;
+  }
   return begins;
 }
 

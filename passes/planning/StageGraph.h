@@ -8,6 +8,7 @@
 #ifndef PIPEWRIGHT_PASSES_PLANNING_STAGEGRAPH_H
 #define PIPEWRIGHT_PASSES_PLANNING_STAGEGRAPH_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 
@@ -51,6 +52,25 @@ struct StageGraph {
 /// Fails when there are more stages than layers. Takes O(stages * nodes^2).
 llvm::Expected<llvm::SmallVector<int32_t>>
 cutIntoStages(const StageGraph &graph, int64_t stages, double slack = 0.05);
+
+/// A step of 1F1B without messages, with a stage of each cost on each rank, of
+/// which forwards take `forwardShare`. Takes O(stages * micro-batches).
+double stepOf1F1B(llvm::ArrayRef<double> costs, int64_t microBatches,
+                  double forwardShare = 1.0 / 3);
+
+/// A cut with a short step of 1F1B in place of the cheapest worst stage: an
+/// expensive stage counts more the later it is. Found by a dynamic program over
+/// a bound of the step, and by moving borders; never longer than the step of
+/// the most even cut. Costs of shared weights are left out.
+llvm::Expected<llvm::SmallVector<int32_t>> cutForStep(const StageGraph &graph,
+                                                      int64_t stages,
+                                                      int64_t microBatches,
+                                                      double slack = 0.001);
+
+/// The cut whose stages have so many layers each. Fails where these are not all
+/// of the model's.
+llvm::Expected<llvm::SmallVector<int32_t>>
+cutByLayers(const StageGraph &graph, llvm::ArrayRef<int64_t> layers);
 
 } // namespace pipewright
 

@@ -25,6 +25,8 @@ llvm::ArrayRef<Command> pipewright::tool::allCommands() {
       {Schedules, "schedules", "[NAME[,NAME...]]...",
        "List the schedules, or draw some of them"},
       {Check, "check", "FILE", "Prove or refuse a schedule made elsewhere"},
+      {Estimate, "estimate", "",
+       "Say whether micro-batches should be larger, by times of one stage"},
       {Machine, "machine", "show|measure",
        "Show what predictions are made for, or measure it again"},
       {Checkpoint, "checkpoint", "show|verify|export|diff DIR [DIR]",

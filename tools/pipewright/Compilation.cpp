@@ -132,8 +132,7 @@ Attribute Compilation::machineAttribute() {
   if (!options.policy.policy || !options.policy->plansWithTimes())
     return StringAttr::get(context.get(),
                            options.target->machineName(options.precision));
-  return pipewright::machineAttribute(
-      options.target->machine(options.precision), context.get());
+  return pipewright::machineAttribute(options.machineModel(), context.get());
 }
 
 /// As it was given, or as the model's first input says.
@@ -294,8 +293,10 @@ FailureOr<frontend::StageAnnotations> Compilation::annotations() {
 FailureOr<codegen::Plan> Compilation::makePlan() {
   TimingScope scope = total.nest("plan");
   auto plan = codegen::Plan::of(module(), modelName(), *options.target,
-                                options.precision);
+                                options.precision, options.machineModel());
   if (succeeded(plan)) {
+    if (options.machine)
+      plan->predictFor(options.machine->name);
     plan->options = options.given;
     plan->chosen = text::printable(options.chosen);
     if (!plan->chosen.empty())

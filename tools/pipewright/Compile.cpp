@@ -75,6 +75,8 @@ static int printKernels(Compilation &compilation,
 }
 
 static int emit(const CompileOptions &options) {
+  if (options.machine)
+    return fail("--machine is for predictions, of which --emit prints none");
   Compilation compilation(options);
   Level level =
       options.emission == Emission::Level ? options.level : Level::Allocated;
@@ -289,8 +291,8 @@ static void printComparison(llvm::raw_ostream &os,
                             Compared compared) {
   const codegen::Plan &first = plans.front().plan;
   printHead(os, first, compared);
-  if (StringRef machine = first.target->planWords().machine; !machine.empty())
-    os << "predicted with " << machine << "; ";
+  if (std::string machine = first.machineWords(); !machine.empty())
+    os << "predicted " << machine << "; ";
   os << "stash and arena of the fullest rank, bubble of the idlest";
   bool isShared = llvm::any_of(plans, [](const ComparedPlan &each) {
     return !each.plan.simulation.works.empty();

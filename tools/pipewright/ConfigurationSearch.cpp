@@ -324,9 +324,9 @@ void ConfigurationSearch::print(llvm::raw_ostream &os) const {
               "{0} {1,-18} {2,-6} {3,-14} {4,6} {5,-10} {6,10} {7,10}",
               one.isOnFront ? "*" : " ",
               llvm::formatv("{0} x {1}", one.ranks, one.replicas).str(),
-              one.zero, llvm::formatv("{0} of {1}", one.microBatches,
-                                      one.microBatchSize)
-                            .str(),
+              one.zero,
+              llvm::formatv("{0} of {1}", one.microBatches, one.microBatchSize)
+                  .str(),
               one.stages, one.remat, codegen::formatSeconds(one.step),
               codegen::formatBytes(one.arenaBytes))
        << (loss.empty() ? "" : "  ") << loss << "\n";
@@ -353,12 +353,10 @@ llvm::json::Value ConfigurationSearch::toJson() const {
                                      {"exposed_seconds", one.exposed},
                                      {"arena_bytes", one.arenaBytes},
                                      {"is_on_front", one.isOnFront}});
-  return llvm::json::Object{{"workers", wanted.workers},
-                            {"batch", wanted.batch},
-                            {"planned", std::move(all)},
-                            {"slower", slower},
-                            {"too_large", tooLarge},
-                            {"impossible", impossible}};
+  return llvm::json::Object{
+      {"workers", wanted.workers}, {"batch", wanted.batch},
+      {"planned", std::move(all)}, {"slower", slower},
+      {"too_large", tooLarge},     {"impossible", impossible}};
 }
 
 llvm::Error ConfigurationSearch::writePicture() const {
@@ -383,10 +381,9 @@ std::string ConfigurationSearch::draw() const {
     return height - bottom - (height - bottom - top) * one.step / longest;
   };
   schedules::SvgElements svg;
-  svg.path("class=\"grid\"",
-           llvm::formatv("M{0} {1}V{2}H{3}", left, top, height - bottom,
-                         width - right)
-               .str());
+  svg.path("class=\"grid\"", llvm::formatv("M{0} {1}V{2}H{3}", left, top,
+                                           height - bottom, width - right)
+                                 .str());
   for (int tick = 1; tick <= 4; ++tick) {
     double share = tick / 4.0;
     svg.text(left + (width - left - right) * share, height - bottom + 18,

@@ -472,6 +472,10 @@ static llvm::Error readBalance(const OptionSpelling &row,
   llvm::StringRef balance = given[row.name];
   if (std::string problem = pipe::problemOfBalance(balance); !problem.empty())
     return option::fail("--", row.name, " expects ", problem);
+  if (llvm::StringRef pattern = pipe::patternOfBalance(balance);
+      !pattern.empty())
+    if (llvm::Error error = frontend::checkPattern("--balance type:", pattern))
+      return error;
   options.pipelines.staged.balance = balance.str();
   return llvm::Error::success();
 }
@@ -483,9 +487,10 @@ static std::vector<CompileRow> trainingRows() {
           Level::Staged,
           {{"balance", "METHOD",
             "What stages share equally: uniform (layers), parameters, flops, "
-            "or "
-            "scopes (flops, and modules stay whole); or annotated[:NAME], the "
-            "stages that the model's nodes have",
+            "step (flops, so that a step of 1f1b is the shortest), scopes "
+            "(flops, and modules stay whole), type:REGEX (nodes whose names or "
+            "ops match); or manual:N,N,..., the layers of each; or "
+            "annotated[:NAME], the stages that the model's nodes have",
             "flops"},
            recordText,
            readBalance}),

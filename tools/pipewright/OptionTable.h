@@ -38,10 +38,11 @@ enum Verb : unsigned {
   Checkpoint = 128,
   Autopsy = 256,
   Export = 512,
+  Estimate = 1024,
   /// Those that compile a model.
   Models = Compile | Plan | Train,
   All = Models | Schedules | Check | Machine | Ops | Checkpoint | Autopsy |
-        Export,
+        Export | Estimate,
 };
 
 using VerbCommands = std::vector<std::pair<Verb, llvm::cl::SubCommand *>>;

@@ -17,6 +17,7 @@
 #include "passes/step/CostModel.h"
 
 #include "tools/common/Plugins.h"
+#include "tools/pipewright/ChosenMachine.h"
 #include "tools/pipewright/LevelText.h"
 #include "tools/pipewright/OptionTable.h"
 
@@ -75,6 +76,11 @@ struct CompileOptions {
   nn::OptimizerChoice optimizer{nn::optimizers().front()};
   /// Whether the user chose it, against the one that text of a level has.
   bool choosesOptimizer = false;
+  /// What predictions are for, where that is not the target's.
+  std::optional<ChosenMachine> machine;
+  const MachineModel &machineModel() const {
+    return machine ? machine->model : target->machine(precision);
+  }
   /// The most bytes that an arena may have.
   std::optional<int64_t> memoryLimit;
   /// The largest norm of all gradients; none: they are taken as they are.

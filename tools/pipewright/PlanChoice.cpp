@@ -64,8 +64,7 @@ struct Candidate {
 class PlanChooser {
 public:
   PlanChooser(ModuleOp imported, const CompileOptions &options)
-      : imported(imported), options(options),
-        machine(options.target->machine(options.precision)),
+      : imported(imported), options(options), machine(options.machineModel()),
         limits(schedules::PlanLimits::of(options.sizes())),
         mostBytes(
             options.memoryLimit.value_or(std::numeric_limits<int64_t>::max())),

@@ -96,6 +96,18 @@ static llvm::Error readPrecision(const OptionSpelling &row, Given given,
   return readTargetOptions(given, options);
 }
 
+static llvm::Error readMachine(const OptionSpelling &row, Given given,
+                               CompileOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  llvm::Expected<ChosenMachine> machine =
+      chooseMachine(given[row.name], options.precision);
+  if (!machine)
+    return machine.takeError();
+  options.machine = std::move(*machine);
+  return llvm::Error::success();
+}
+
 /// `auto`, `none` or a number.
 static llvm::Error readPadding(const OptionSpelling &row, Given given,
                                CompileOptions &options) {
@@ -172,6 +184,13 @@ std::vector<CompileRow> pipewright::tool::targetRows() {
                   "f32"},
                  recordText,
                  readPrecision}),
+      {{"machine", "NAME|FILE.json",
+        "What times are predicted for, and schedules chosen by them: " +
+            MachineModel::names() +
+            ", or what pipewright machine show --json has printed elsewhere "
+            "(default: a core of this machine; an H100)"},
+       recordGiven,
+       readMachine},
       decidedAt(
           Level::Staged,
           {under(Heading::Expert,

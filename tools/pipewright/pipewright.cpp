@@ -18,6 +18,7 @@
 #include "tools/pipewright/CommandWords.h"
 #include "tools/pipewright/Compile.h"
 #include "tools/pipewright/ConfigurationSearch.h"
+#include "tools/pipewright/EstimateCommand.h"
 #include "tools/pipewright/ExportCommand.h"
 #include "tools/pipewright/Help.h"
 #include "tools/pipewright/LevelText.h"
@@ -135,6 +136,8 @@ private:
                                        tool::Checkpoint};
   tool::OptionValues givenToAutopsy{tool::autopsyRows(), commands,
                                     tool::Autopsy};
+  tool::OptionValues givenToEstimate{tool::estimateRows(), commands,
+                                     tool::Estimate};
   tool::OptionValues givenToOps{tool::opsRows(), commands, tool::Ops};
   tool::OptionValues givenToExport{tool::exportRows(), commands, tool::Export};
   tool::Verb verb = tool::Compile;
@@ -149,8 +152,8 @@ CommandLine::optionsOf(tool::Verb verb) const {
   std::vector<tool::OptionSpelling> all;
   for (const tool::OptionValues *table :
        {&given, &givenToSearch, &givenToPlan, &givenToDraw, &givenToList,
-        &givenToCheck, &givenToMachine, &givenToCheckpoint, &givenToOps,
-        &givenToAutopsy, &givenToExport})
+        &givenToCheck, &givenToEstimate, &givenToMachine, &givenToCheckpoint,
+        &givenToOps, &givenToAutopsy, &givenToExport})
     llvm::append_range(all, table->of(verb));
   return all;
 }
@@ -213,6 +216,14 @@ int CommandLine::run() {
     auto options = tool::readOptions<tool::MachineOptions>(tool::machineRows(),
                                                            givenToMachine);
     return exitCode(options ? tool::runMachine(*options) : options.takeError());
+  }
+  case tool::Estimate: {
+    auto options = tool::readOptions<tool::EstimateOptions>(
+        tool::estimateRows(), givenToEstimate);
+    if (!options)
+      return exitCode(options.takeError());
+    tool::printEstimate(*options, llvm::outs());
+    return 0;
   }
   case tool::Checkpoint: {
     auto options = tool::readOptions<tool::CheckpointOptions>(

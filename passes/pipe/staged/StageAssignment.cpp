@@ -13,6 +13,9 @@
 #include "passes/planning/StageGraph.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Regex.h"
+
+#include <optional>
 
 using namespace mlir;
 
@@ -22,37 +25,83 @@ namespace {
 
 struct Method {
   StringRef name;
-  enum Kind { Uniform, Parameters, Flops, Scopes, Annotated } kind;
+  enum Kind {
+    Uniform,
+    Parameters,
+    Flops,
+    Step,
+    Scopes,
+    Manual,
+    Type,
+    Annotated
+  } kind;
+  /// What stands behind the name, for messages.
+  StringRef argument = "";
+  bool needsArgument = false;
 };
 
 } // namespace
 
-static constexpr Method kMethods[] = {{"uniform", Method::Uniform},
-                                      {"parameters", Method::Parameters},
-                                      {"flops", Method::Flops},
-                                      {"scopes", Method::Scopes},
-                                      {"annotated", Method::Annotated}};
+static constexpr Method kMethods[] = {
+    {"uniform", Method::Uniform},
+    {"parameters", Method::Parameters},
+    {"flops", Method::Flops},
+    {"step", Method::Step},
+    {"scopes", Method::Scopes},
+    {"manual", Method::Manual, ":N,N,...", true},
+    {"type", Method::Type, ":REGEX", true},
+    {"annotated", Method::Annotated, "[:NAME]"}};
 
-/// `annotated:NAME` is `annotated` too.
 static const Method *findMethod(StringRef balance) {
-  auto [word, name] = balance.split(':');
-  const Method *found = llvm::find_if(kMethods, [&](const Method &method) {
-    return method.name == (method.kind == Method::Annotated ? word : balance);
-  });
-  return found == std::end(kMethods) ? nullptr : found;
+  auto [word, argument] = balance.split(':');
+  const Method *found = llvm::find_if(
+      kMethods, [&](const Method &method) { return method.name == word; });
+  if (found == std::end(kMethods) ||
+      (found->argument.empty() && word != balance) ||
+      (found->needsArgument && argument.empty()))
+    return nullptr;
+  return found;
+}
+
+/// The layers of each stage: whole numbers above 0. None for other text.
+static std::optional<SmallVector<int64_t>> readLayers(StringRef text) {
+  SmallVector<int64_t> layers;
+  for (StringRef each : llvm::split(text, ',')) {
+    int64_t count = 0;
+    if (each.trim().getAsInteger(10, count) || count < 1 || count > (1 << 20))
+      return std::nullopt;
+    layers.push_back(count);
+  }
+  return layers;
 }
 
 std::string problemOfBalance(StringRef balance) {
-  if (findMethod(balance))
+  const Method *method = findMethod(balance);
+  StringRef argument = balance.split(':').second;
+  if (method && method->kind == Method::Manual && !readLayers(argument))
+    return llvm::formatv("numbers of layers with a comma between two behind "
+                         "manual:, but got '{0}'",
+                         argument);
+  if (std::string problem; method && method->kind == Method::Type &&
+                           !llvm::Regex(argument).isValid(problem))
+    return llvm::formatv("a regular expression behind type:, but got '{0}': "
+                         "{1}",
+                         argument, problem);
+  if (method)
     return "";
   std::vector<std::string> names;
-  for (const Method &method : kMethods)
-    names.push_back(method.name.str());
-  names.back() += "[:NAME]";
+  for (const Method &known : kMethods)
+    names.push_back((known.name + known.argument).str());
   const std::string last = names.back();
   names.pop_back();
   return llvm::formatv("{0} or {1}, but got '{2}'", llvm::join(names, ", "),
                        last, balance);
+}
+
+StringRef patternOfBalance(StringRef balance) {
+  const Method *method = findMethod(balance);
+  return method && method->kind == Method::Type ? balance.split(':').second
+                                                : StringRef();
 }
 
 //===----------------------------------------------------------------------===//
@@ -109,7 +158,8 @@ static StageGraph buildGraph(const ModelOps &model, Method::Kind method,
     node.isLayer = isLayer(op) || !hasLayers;
     if (method == Method::Uniform)
       node.cost = node.isLayer;
-    if (method == Method::Flops || method == Method::Scopes)
+    if (method == Method::Flops || method == Method::Scopes ||
+        method == Method::Step)
       if (auto cost = dyn_cast<nn::CostOpInterface>(op))
         node.cost = cost.getFlops();
     for (Value operand : op->getOperands()) {
@@ -145,8 +195,35 @@ static std::string whyStages(ModuleOp module, int64_t stages) {
                        ranks, stages > ranks ? " or loops" : "");
 }
 
+/// Nodes count where their name or their op matches.
+static LogicalResult countMatches(StageGraph &graph, ArrayRef<Operation *> ops,
+                                  StringRef pattern, int64_t stages,
+                                  ModuleOp module) {
+  llvm::Regex regex(pattern);
+  for (auto [node, op] : llvm::zip_equal(graph.nodes, ops)) {
+    node.isLayer = regex.match(nn::nameOfLocation(op->getLoc())) ||
+                   regex.match(op->getName().stripDialect());
+    node.cost = node.isLayer;
+  }
+  if (int64_t found = graph.countLayers(); found < stages)
+    return module.emitError(
+               "pipe-partition-stages: expects a node for each of ")
+           << stages << " stages that type:" << pattern << " matches, but "
+           << found << (found == 1 ? " does" : " do")
+           << whyStages(module, stages);
+  return success();
+}
+
+/// The ranks that stages take turns on have several of them: then the most
+/// expensive stage counts, as for other methods.
+static bool hasOneStageEach(ModuleOp module, int64_t stages) {
+  return programOf(module).ranks.value_or(stages) == stages;
+}
+
 static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
-                                          Method::Kind method, int64_t stages) {
+                                          const Method &chosen,
+                                          StringRef argument, int64_t stages) {
+  const Method::Kind method = chosen.kind;
   auto module = model.getFunction()->getParentOfType<ModuleOp>();
   SmallVector<Operation *> nodes;
   StageGraph graph = buildGraph(model, method, nodes);
@@ -161,12 +238,27 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
              << whyStages(module, stages)
              << ", or another --balance, which cuts modules, too";
   }
+  if (method == Method::Type &&
+      failed(countMatches(graph, nodes, argument, stages, module)))
+    return failure();
+  SmallVector<int64_t> layers;
+  if (method == Method::Manual) {
+    layers = *readLayers(argument);
+    if (static_cast<int64_t>(layers.size()) != stages)
+      return module.emitError("pipe-partition-stages: expects the layers of ")
+             << stages << (stages == 1 ? " stage" : " stages")
+             << " behind manual:, but got those of " << layers.size();
+  }
   // A stage without a layer balances badly, but it trains: better than refusing
   // a small model on many ranks.
-  if (graph.countLayers() < stages)
+  if (layers.empty() && graph.countLayers() < stages)
     for (StageGraph::Node &node : graph.nodes)
       node.isLayer = true;
-  auto begins = cutIntoStages(graph, stages);
+  auto begins = !layers.empty() ? cutByLayers(graph, layers)
+                : method == Method::Step && hasOneStageEach(module, stages)
+                    ? cutForStep(graph, stages,
+                                 programOf(module).microBatches.value_or(1))
+                    : cutIntoStages(graph, stages);
   if (!begins)
     return module.emitError("pipe-partition-stages: ")
            << llvm::toString(begins.takeError()) << whyStages(module, stages);
@@ -179,14 +271,15 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
 
 FailureOr<StageOfOp> assignStages(const ModelOps &model, StringRef balance,
                                   int64_t stages) {
-  const Method *method = findMethod(balance);
-  if (!method)
+  if (std::string problem = problemOfBalance(balance); !problem.empty())
     return model.getFunction()->getParentOfType<ModuleOp>().emitError(
                "pipe-partition-stages: expects balance to be ")
-           << problemOfBalance(balance);
+           << problem;
+  const Method *method = findMethod(balance);
+  StringRef argument = balance.split(':').second;
   return method->kind == Method::Annotated
-             ? assignAnnotatedStages(model, balance.split(':').second, stages)
-             : balanceStages(model, method->kind, stages);
+             ? assignAnnotatedStages(model, argument, stages)
+             : balanceStages(model, *method, argument, stages);
 }
 
 //===----------------------------------------------------------------------===//

@@ -22,6 +22,9 @@ using StageOfOp = llvm::DenseMap<mlir::Operation *, int32_t>;
 /// nothing is.
 std::string problemOfBalance(llvm::StringRef balance);
 
+/// The regular expression of a method that has one; empty for others.
+llvm::StringRef patternOfBalance(llvm::StringRef balance);
+
 /// Cuts the model into `stages` stages. Fails with a diagnostic that begins
 /// with the name of pipe-partition-stages where it cannot be cut so.
 llvm::FailureOr<StageOfOp>

@@ -1,0 +1,162 @@
+//===- StepFormulaTests.cpp - The step of 1F1B by its stages --------------===//
+//
+// The closed formula and the cuts that it leads to, beside the simulator and
+// all cuts.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/planning/StageGraph.h"
+#include "test/unit/schedules/ScheduleTesting.h"
+
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace pipewright;
+using namespace pipewright::schedules;
+using namespace pipewright::schedules::testing;
+
+namespace {
+
+double simulated(const std::vector<double> &costs, int64_t microBatches,
+                 double forwardShare) {
+  const auto stages = static_cast<int64_t>(costs.size());
+  Schedule schedule = buildSchedule("1f1b", stages, stages, microBatches);
+  TaskCosts times = TaskCosts::uniform(stages, 1, 1);
+  std::vector<StageEdge> edges;
+  for (auto [stage, cost] : llvm::enumerate(costs)) {
+    times.stages[stage].forward = forwardShare * cost;
+    times.stages[stage].backward = (1 - forwardShare) * cost;
+    if (stage > 0)
+      edges.push_back(
+          {static_cast<int32_t>(stage) - 1, static_cast<int32_t>(stage), 0});
+  }
+  return valueOf(simulate(schedule, times, edges)).globalStepTime;
+}
+
+StageGraph chainOf(const std::vector<double> &costs) {
+  StageGraph graph;
+  for (double cost : costs)
+    graph.nodes.push_back({cost, true, {}});
+  for (int32_t i = 0; i + 1 < static_cast<int32_t>(costs.size()); ++i)
+    graph.values.push_back({i, i + 1, 1});
+  return graph;
+}
+
+using Begins = llvm::SmallVector<int32_t>;
+
+std::vector<double> stagesOf(const std::vector<double> &costs,
+                             const Begins &begins) {
+  std::vector<double> stages(begins.size());
+  for (auto [node, cost] : llvm::enumerate(costs)) {
+    size_t stage = 0;
+    while (stage + 1 < begins.size() &&
+           begins[stage + 1] <= static_cast<int32_t>(node))
+      ++stage;
+    stages[stage] += cost;
+  }
+  return stages;
+}
+
+TEST(StepFormula, IsTheSimulators) {
+  std::mt19937 random(11);
+  for (int trial = 0; trial < 1000; ++trial) {
+    std::vector<double> costs(1 + random() % 8);
+    for (double &cost : costs)
+      cost = 0.1 + (random() % 1000) / 300.0;
+    const auto microBatches = static_cast<int64_t>(1 + random() % 40);
+    const double share =
+        trial % 2 ? 1.0 / 3 : 0.25 + (random() % 1000) / 4000.0;
+    EXPECT_NEAR(stepOf1F1B(costs, microBatches, share),
+                simulated(costs, microBatches, share), 1e-9)
+        << costs.size() << " stages, " << microBatches << " micro-batches";
+  }
+}
+
+// An excess on a stage counts once for each micro-batch, but for those that
+// later stages are still filling the pipeline with.
+TEST(StepFormula, AnExcessCountsMoreTheLaterItIs) {
+  std::vector<double> even(8, 3);
+  const double step = stepOf1F1B(even, 16);
+  for (int64_t stage = 0; stage < 8; ++stage) {
+    std::vector<double> costs = even;
+    costs[stage] += 0.3;
+    EXPECT_NEAR(stepOf1F1B(costs, 16) - step, (16 - (8 - 1 - stage)) * 0.3,
+                1e-9);
+  }
+}
+
+// Twelve layers and a head as heavy as two and a half of them.
+TEST(StepFormula, PutsLessInFrontOfAHeavyEnd) {
+  std::vector<double> costs(12, 1);
+  costs.push_back(2.5);
+  auto cut = [&](int64_t stages, int64_t microBatches) {
+    return stagesOf(costs, valueOf(cutForStep(chainOf(costs), stages,
+                                              microBatches, /*slack=*/0)));
+  };
+  EXPECT_NEAR(stepOf1F1B(cut(4, 8), 8), 41.0, 1e-9);
+  EXPECT_NEAR(stepOf1F1B(cut(6, 12), 12), 44.0, 1e-9);
+  // As many micro-batches as ranks: what is in front is nearly free.
+  EXPECT_LE(stepOf1F1B(cut(4, 4), 4), 25.2 + 1e-9);
+  // The most even cuts.
+  EXPECT_NEAR(stepOf1F1B({3, 4, 4, 3.5}, 4), 26.0, 1e-9);
+  EXPECT_NEAR(stepOf1F1B({3, 4, 4, 3.5}, 8), 42.0, 1e-9);
+  EXPECT_NEAR(stepOf1F1B({1, 2, 3, 3, 3, 2.5}, 12), 47.0, 1e-9);
+}
+
+/// The shortest simulated step of all cuts.
+double shortest(const std::vector<double> &costs, Begins &begins,
+                size_t stages, int64_t microBatches) {
+  if (begins.size() == stages)
+    return simulated(stagesOf(costs, begins), microBatches, 1.0 / 3);
+  double best = 1e30;
+  const size_t others = stages - begins.size() - 1;
+  for (int32_t next = begins.back() + 1;
+       next + others < costs.size(); ++next) {
+    begins.push_back(next);
+    best = std::min(best, shortest(costs, begins, stages, microBatches));
+    begins.pop_back();
+  }
+  return best;
+}
+
+TEST(StepFormula, CutsAreNearlyTheShortestAndNeverLongerThanTheMostEven) {
+  std::mt19937 random(13);
+  double worst = 1, sum = 0, mostGained = 1;
+  constexpr int trials = 300;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::vector<double> costs(4 + random() % 11);
+    for (double &cost : costs)
+      cost = 1 + random() % 20;
+    const size_t stages = 1 + random() % 4;
+    const auto microBatches = static_cast<int64_t>(1 + random() % 16);
+    StageGraph graph = chainOf(costs);
+    Begins begins = {0};
+    const double best = shortest(costs, begins, stages, microBatches);
+    auto stepOf = [&](const Begins &cut) {
+      return simulated(stagesOf(costs, cut), microBatches, 1.0 / 3);
+    };
+    const double found = stepOf(valueOf(cutForStep(graph, stages, microBatches)));
+    const double even = stepOf(valueOf(cutIntoStages(graph, stages, 0)));
+    EXPECT_LE(found, even * (1 + 1e-9));
+    worst = std::max(worst, found / best);
+    sum += found / best;
+    mostGained = std::max(mostGained, even / found);
+  }
+  EXPECT_LE(worst, 1.05);
+  EXPECT_LE(sum / trials, 1.003);
+  // They do differ.
+  EXPECT_GT(mostGained, 1.05);
+}
+
+TEST(StepFormula, LayersByHand) {
+  StageGraph graph = chainOf({1, 1, 1, 1, 1, 1});
+  graph.nodes[0].isLayer = graph.nodes[3].isLayer = false;
+  EXPECT_EQ(valueOf(cutByLayers(graph, {1, 3})), Begins({0, 2}));
+  EXPECT_EQ(valueOf(cutByLayers(graph, {2, 1, 1})), Begins({0, 4, 5}));
+  EXPECT_EQ(messageOf(cutByLayers(graph, {1, 2})),
+            "expects the layers of all stages to be the 4 of the model, but "
+            "they are 3");
+}
+
+} // namespace

@@ -1,0 +1,33 @@
+//===- ChosenMachine.h - A machine that the user names ----------*- C++ -*-===//
+//
+// `--machine`: predictions and what is decided by them are for a machine that
+// may not be here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_CHOSENMACHINE_H
+#define PIPEWRIGHT_TOOLS_PIPEWRIGHT_CHOSENMACHINE_H
+
+#include "passes/planning/MachineModel.h"
+
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace pipewright::tool {
+
+struct ChosenMachine {
+  /// For people: `h100-bf16`, or the processor that a file is of.
+  std::string name;
+  MachineModel model;
+};
+
+/// A machine by its name, or what a file that `pipewright machine show --json`
+/// has written says of a precision. Errors name the option, and of a file the
+/// figure that is missing or no number above 0.
+llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
+                                            Precision precision);
+
+} // namespace pipewright::tool
+
+#endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_CHOSENMACHINE_H
