@@ -109,8 +109,7 @@ void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
     costs.weightStashBytes += bytesOf(outputs[index]);
 }
 
-/// The products of an optimizer that takes matrices as a whole. Other updates
-/// are short beside a step, and count nothing.
+/// The products of an optimizer that takes matrices as a whole.
 static double matrixSeconds(ModuleOp module, pipe::StageOp stage,
                             const MachineModel &machine) {
   nn::OptimizerAttr optimizer = pipe::programOf(module).optimizer;

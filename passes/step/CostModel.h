@@ -37,8 +37,9 @@ mlir::DictionaryAttr machineAttribute(const MachineModel &machine,
 /// diagnostic, where its name is not known or a figure is missing.
 mlir::FailureOr<MachineModel> machineOf(mlir::ModuleOp module);
 
-/// Times of each stage's tasks but updates, none of them zero, and what is kept
-/// between them. In evaluation only forwards have a meaning.
+/// Times of each stage's tasks, none of them zero, and what is kept between
+/// them; of updates only the products of matrices that they make. In evaluation
+/// only forwards have a meaning.
 schedules::TaskCosts predictCosts(mlir::ModuleOp module,
                                   const MachineModel &machine,
                                   pipe::StepMode mode = pipe::StepMode::train);

@@ -286,7 +286,7 @@ schedules::TaskCosts Stages::costs(StepMode mode,
   if (mode == StepMode::evaluate)
     return costs;
   for (auto [stage, cost] : llvm::enumerate(costs.stages))
-    cost.update =
+    cost.update +=
         static_cast<double>(updateBytes(static_cast<int32_t>(stage))) /
         machine.bandwidth;
   applyTaskTimes(module, costs);

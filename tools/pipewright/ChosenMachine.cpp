@@ -25,8 +25,7 @@ static llvm::Expected<ChosenMachine> readFile(llvm::StringRef path,
   if (!json)
     return fail(path, "is no JSON: " + llvm::toString(json.takeError()));
   const llvm::json::Object *all = json->getAsObject();
-  const llvm::json::Object *figures =
-      all ? all->getObject("figures") : nullptr;
+  const llvm::json::Object *figures = all ? all->getObject("figures") : nullptr;
   if (!figures)
     return fail(path, "has no 'figures'");
   const llvm::json::Object *own = figures->getObject(nameOf(precision));

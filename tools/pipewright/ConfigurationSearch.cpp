@@ -1,9 +1,10 @@
 //===- ConfigurationSearch.cpp - The fastest way to use workers -----------===//
 //
-// No plan is shorter than its tasks, shared evenly by all workers: once one of
-// a micro-batch's size is planned, that bounds all others of the size. More
-// sharing and recomputing only cost time, so they are tried where less does not
-// fit; for a picture of what memory buys, all of them are.
+// No plan is shorter than its tasks, shared evenly by all workers, and cuts do
+// not make these shorter: one rank that has all of the model bounds all others
+// of a micro-batch's size. More sharing and recomputing only cost time, so they
+// are tried where less does not fit; for a picture of what memory buys, all of
+// them are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -104,14 +105,13 @@ std::string Configuration::options() const {
 }
 
 OptionValues ConfigurationSearch::valuesOf(const Configuration &one) const {
-  OptionValues values =
-      given.with("ranks", std::to_string(one.ranks))
-          .with("data-parallel", std::to_string(one.replicas))
-          .with("micro-batches", std::to_string(one.microBatches))
-          .with("micro-batch-size", std::to_string(one.microBatchSize))
-          .with("schedule", one.schedule)
-          .with("remat", one.remat);
-  return one.zero > 0 ? values.with("zero", std::to_string(one.zero)) : values;
+  return given.with("ranks", std::to_string(one.ranks))
+      .with("data-parallel", std::to_string(one.replicas))
+      .with("zero", std::to_string(one.zero))
+      .with("micro-batches", std::to_string(one.microBatches))
+      .with("micro-batch-size", std::to_string(one.microBatchSize))
+      .with("schedule", one.schedule)
+      .with("remat", one.remat);
 }
 
 llvm::Error ConfigurationSearch::checkOptions() const {
@@ -164,10 +164,42 @@ static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
   return one;
 }
 
+/// Imports the model for micro-batches of a size, once for all that is planned
+/// with it, and says how long a step takes at least; 0 where nobody knows.
+llvm::Expected<double>
+ConfigurationSearch::leastStep(int64_t microBatchSize,
+                               std::optional<Compilation> &compilation) {
+  Configuration one;
+  one.microBatchSize = microBatchSize;
+  one.remat = given.isGiven("remat") ? given["remat"].str() : "none";
+  one.schedule = "gpipe";
+  auto options =
+      readCompileOptions(valuesOf(one).with("memory-limit", "1000TB"), nullptr);
+  if (!options) {
+    reason = llvm::toString(options.takeError());
+    return 0;
+  }
+  if (failed(compilation.emplace(*options).open(/*tells=*/model.empty())))
+    return codegen::diagnosed();
+  model = compilation->modelName();
+  std::string why;
+  auto plan = compilation->planQuietly(*options, why);
+  if (failed(plan))
+    return 0;
+  // Updates are left out: replicas may share them.
+  double work = 0;
+  for (const schedules::StageCosts &stage : plan->costs.stages)
+    work += stage.forward + stage.backward;
+  const int64_t microBatches = wanted.batch / microBatchSize;
+  return work * static_cast<double>(microBatches) /
+         static_cast<double>(wanted.workers);
+}
+
 llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
-  // One import is enough: candidates differ in what comes behind it.
   std::optional<Compilation> compilation;
-  double least = 0;
+  llvm::Expected<double> least = leastStep(microBatchSize, compilation);
+  if (!least)
+    return least.takeError();
   auto fixedRanks = fixed(given, "ranks");
   if (!fixedRanks)
     return fixedRanks.takeError();
@@ -198,10 +230,10 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
         one.remat = remat;
         one.schedule = given.isGiven("schedule") ? given["schedule"].str()
                                                  : std::string("auto");
-        // Tasks are of 1 % shorter in some cuts than in others.
-        constexpr double slack = 0.99;
-        if (wanted.pareto.empty() && least > 0 && !planned.empty() &&
-            least * slack > planned.front().step) {
+        // Tasks may be a little shorter in some cuts than in others.
+        constexpr double slack = 0.98;
+        if (wanted.pareto.empty() && !planned.empty() &&
+            *least * slack > planned.front().step) {
           ++slower;
           continue;
         }
@@ -230,10 +262,8 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
             ++impossible;
           continue;
         }
-        Configuration found = summaryOf(one, *plan);
-        least = found.busy / wanted.workers;
         fits = true;
-        add(std::move(found));
+        add(summaryOf(one, *plan));
         // More recomputation only takes longer.
         if (wanted.pareto.empty())
           break;

@@ -17,6 +17,8 @@
 
 namespace pipewright::tool {
 
+class Compilation;
+
 struct SearchOptions {
   bool isWanted = false;
   /// Ranks of all replicas, and samples of all their micro-batches in a step;
@@ -71,6 +73,8 @@ public:
 private:
   llvm::Error checkOptions() const;
   llvm::Error trySize(int64_t microBatchSize);
+  llvm::Expected<double> leastStep(int64_t microBatchSize,
+                                   std::optional<Compilation> &compilation);
   OptionValues valuesOf(const Configuration &one) const;
   std::vector<std::string> remats() const;
   void add(Configuration one);

@@ -1,4 +1,5 @@
-//===- EstimateCommand.h - Whether micro-batches should be larger -*- C++ -*-===//
+//===- EstimateCommand.h - Whether micro-batches should be larger -*- C++
+//-*-===//
 //
 // `pipewright estimate`: the step of a pipeline from how long one of its stages
 // takes for micro-batches of several sizes.

@@ -105,14 +105,13 @@ TEST(StepFormula, PutsLessInFrontOfAHeavyEnd) {
 }
 
 /// The shortest simulated step of all cuts.
-double shortest(const std::vector<double> &costs, Begins &begins,
-                size_t stages, int64_t microBatches) {
+double shortest(const std::vector<double> &costs, Begins &begins, size_t stages,
+                int64_t microBatches) {
   if (begins.size() == stages)
     return simulated(stagesOf(costs, begins), microBatches, 1.0 / 3);
   double best = 1e30;
   const size_t others = stages - begins.size() - 1;
-  for (int32_t next = begins.back() + 1;
-       next + others < costs.size(); ++next) {
+  for (int32_t next = begins.back() + 1; next + others < costs.size(); ++next) {
     begins.push_back(next);
     best = std::min(best, shortest(costs, begins, stages, microBatches));
     begins.pop_back();
@@ -136,7 +135,8 @@ TEST(StepFormula, CutsAreNearlyTheShortestAndNeverLongerThanTheMostEven) {
     auto stepOf = [&](const Begins &cut) {
       return simulated(stagesOf(costs, cut), microBatches, 1.0 / 3);
     };
-    const double found = stepOf(valueOf(cutForStep(graph, stages, microBatches)));
+    const double found =
+        stepOf(valueOf(cutForStep(graph, stages, microBatches)));
     const double even = stepOf(valueOf(cutIntoStages(graph, stages, 0)));
     EXPECT_LE(found, even * (1 + 1e-9));
     worst = std::max(worst, found / best);
