@@ -8,6 +8,7 @@
 #include "codegen/plan/Plan.h"
 
 #include "codegen/host/Identifiers.h"
+#include "dialects/nn/NNCountedInput.h"
 #include "dialects/nn/NNLocation.h"
 #include "passes/schedules/Figures.h"
 #include "passes/schedules/Timetable.h"
@@ -17,6 +18,7 @@
 #include "passes/step/StepTraffic.h"
 #include "support/Text.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -117,6 +119,17 @@ static void countStreams(ModuleOp module, std::vector<RankPlan> &ranks) {
   }
 }
 
+/// In the order of the ranks' programs; without those that are counted.
+static std::vector<std::string> inputsOf(ModuleOp module) {
+  llvm::SetVector<StringRef> names;
+  for (auto rank : module.getOps<pipe::RankOp>())
+    if (rank.getMode() == pipe::StepMode::train)
+      for (auto input : rank.getBody()->getOps<pipe::InputOp>())
+        if (!nn::countedInput(module, input.getName()))
+          names.insert(input.getName());
+  return {names.begin(), names.end()};
+}
+
 FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
                          Precision precision, const MachineModel &machine) {
   Plan plan;
@@ -140,6 +153,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
     plan.optimizer = program.optimizer.getName().str();
 
   plan.weights = WeightSummary::of(module);
+  plan.inputs = inputsOf(module);
   for (int32_t number = 0; number < stages->size(); ++number)
     plan.stages.push_back(planOfStage(*stages, number, machine));
   FailureOr<pipe::Prediction> prediction =
@@ -246,6 +260,7 @@ llvm::json::Value Plan::toJson() const {
       {"replicas", replicas},
       {"micro_batches", microBatches},
       {"micro_batch_size", microBatchSize},
+      {"inputs", Array(inputs)},
       {"weights", weights.toJson()},
       {"stages", std::move(stageList)},
       {"ranks", std::move(rankList)},

@@ -62,6 +62,8 @@ struct Plan {
   int64_t zero = 0;
   /// As the user gave them.
   llvm::json::Object options;
+  /// The names of what training reads.
+  std::vector<std::string> inputs;
   WeightSummary weights;
   std::vector<StagePlan> stages;
   std::vector<RankPlan> ranks;

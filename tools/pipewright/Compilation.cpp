@@ -21,6 +21,7 @@
 #include "llvm/Support/Path.h"
 
 #include <functional>
+#include <memory>
 
 using namespace mlir;
 using pipewright::pipe::PipeDialect;
@@ -65,7 +66,25 @@ Compilation::run(const Twine &what, ModuleOp module,
 // Levels
 //===----------------------------------------------------------------------===//
 
-LogicalResult Compilation::open(bool tells) {
+/// Swallows what is said while it lives; `why` becomes the first error.
+static auto keepQuiet(MLIRContext *context, std::string &why) {
+  return std::make_unique<ScopedDiagnosticHandler>(
+      context, [&why](Diagnostic &diagnostic) {
+        if (why.empty() &&
+            diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          why = diagnostic.str();
+        return success();
+      });
+}
+
+LogicalResult Compilation::open() { return read(/*tells=*/true); }
+
+LogicalResult Compilation::openQuietly(bool tells, std::string &why) {
+  auto quiet = keepQuiet(context.get(), why);
+  return read(tells);
+}
+
+LogicalResult Compilation::read(bool tells) {
   TimingScope scope = total.nest("read the model");
   if (LevelText *text = options.text.get()) {
     model = std::move(text->model);
@@ -318,11 +337,7 @@ FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
 
 FailureOr<codegen::Plan> Compilation::planQuietly(const CompileOptions &others,
                                                   std::string &why) {
-  ScopedDiagnosticHandler quiet(context.get(), [&](Diagnostic &diagnostic) {
-    if (why.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
-      why = diagnostic.str();
-    return success();
-  });
+  auto quiet = keepQuiet(context.get(), why);
   return planUnder(others);
 }
 

@@ -23,8 +23,10 @@ public:
 
   /// Reads the model, as far as no schedule matters: an ONNX model to the
   /// import level, text to its own level, verified.
-  /// What the frontend has to say of it is printed if it `tells`.
-  mlir::LogicalResult open(bool tells = true);
+  mlir::LogicalResult open();
+  /// The same without errors, of which `why` is the first; what the frontend
+  /// has to say of the model is printed if it `tells`.
+  mlir::LogicalResult openQuietly(bool tells, std::string &why);
   /// What has been opened, at a level that is not before its own.
   mlir::LogicalResult runTo(Level level);
   /// The stages of what has been opened, at the import level, by its nodes.
@@ -49,6 +51,7 @@ public:
   std::string modelName() const;
 
 private:
+  mlir::LogicalResult read(bool tells);
   void setAttributes();
   mlir::Attribute machineAttribute();
   void choose();

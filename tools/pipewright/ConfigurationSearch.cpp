@@ -65,6 +65,8 @@ static llvm::Error readSearch(const OptionSpelling &row,
                         "; else give --micro-batches and --micro-batch-size");
   if (!options.isWanted && !options.pareto.empty())
     return option::fail("--pareto goes with --", row.name);
+  if (!options.isWanted && options.tune > 0)
+    return option::fail("--tune goes with --", row.name);
   return llvm::Error::success();
 }
 
@@ -79,6 +81,10 @@ const std::vector<OptionRow<SearchOptions>> &searchRows() {
             number(&SearchOptions::workers, 1024, "workers")},
            {{"batch", "B", "The samples of a step of all replicas (--search)"},
             number(&SearchOptions::batch, 1 << 20, "samples")},
+           {{"tune", "N",
+             "compile, train: run programs of the best N for some steps on "
+             "this machine and take the fastest (--search)"},
+            number(&SearchOptions::tune, 64, "programs")},
            {{"pareto", "OUT.svg",
              "Draw the memory and the step of all ways, in place of leaving "
              "out what cannot be the fastest (--search)"},
@@ -165,8 +171,9 @@ static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
 }
 
 /// Imports the model for micro-batches of a size, once for all that is planned
-/// with it, and says how long a step takes at least; 0 where nobody knows.
-llvm::Expected<double>
+/// with it, and says how long a step takes at least. Nothing where there is no
+/// such model: it may have a batch of its own.
+std::optional<double>
 ConfigurationSearch::leastStep(int64_t microBatchSize,
                                std::optional<Compilation> &compilation) {
   Configuration one;
@@ -177,12 +184,14 @@ ConfigurationSearch::leastStep(int64_t microBatchSize,
       readCompileOptions(valuesOf(one).with("memory-limit", "1000TB"), nullptr);
   if (!options) {
     reason = llvm::toString(options.takeError());
-    return 0;
+    return std::nullopt;
   }
-  if (failed(compilation.emplace(*options).open(/*tells=*/model.empty())))
-    return codegen::diagnosed();
-  model = compilation->modelName();
   std::string why;
+  if (failed(compilation.emplace(*options).openQuietly(model.empty(), why))) {
+    reason = why;
+    return std::nullopt;
+  }
+  model = compilation->modelName();
   auto plan = compilation->planQuietly(*options, why);
   if (failed(plan))
     return 0;
@@ -197,9 +206,7 @@ ConfigurationSearch::leastStep(int64_t microBatchSize,
 
 llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
   std::optional<Compilation> compilation;
-  llvm::Expected<double> least = leastStep(microBatchSize, compilation);
-  if (!least)
-    return least.takeError();
+  std::optional<double> least = leastStep(microBatchSize, compilation);
   auto fixedRanks = fixed(given, "ranks");
   if (!fixedRanks)
     return fixedRanks.takeError();
@@ -230,6 +237,10 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
         one.remat = remat;
         one.schedule = given.isGiven("schedule") ? given["schedule"].str()
                                                  : std::string("auto");
+        if (!least) {
+          ++impossible;
+          continue;
+        }
         // Tasks may be a little shorter in some cuts than in others.
         constexpr double slack = 0.98;
         if (wanted.pareto.empty() && !planned.empty() &&
@@ -246,12 +257,6 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
         memoryLimit = options->memoryLimit;
         if (!given.isGiven("zero") && replicas > 1)
           highest = options->highestZero();
-        if (!compilation) {
-          if (failed(compilation.emplace(*options).open(
-                  /*tells=*/model.empty())))
-            return codegen::diagnosed();
-          model = compilation->modelName();
-        }
         std::string why;
         auto plan = compilation->planQuietly(*options, why);
         if (failed(plan)) {

@@ -24,6 +24,8 @@ struct SearchOptions {
   /// Ranks of all replicas, and samples of all their micro-batches in a step;
   /// 0: not given.
   int64_t workers = 0, batch = 0;
+  /// How many of the best to run; 0: none.
+  int64_t tune = 0;
   /// Where to draw what was tried; empty for nowhere.
   std::string pareto;
 };
@@ -63,8 +65,8 @@ public:
 
   /// The fastest first; of equals, what needs less memory.
   llvm::ArrayRef<Configuration> all() const { return planned; }
-  /// The options of the model with those of the best.
-  OptionValues best() const { return valuesOf(planned.front()); }
+  /// The options of the model with those of one of them.
+  OptionValues valuesOf(const Configuration &one) const;
   void print(llvm::raw_ostream &os) const;
   llvm::json::Value toJson() const;
   /// Draws memory and time of all that was planned, where that is wanted.
@@ -73,9 +75,8 @@ public:
 private:
   llvm::Error checkOptions() const;
   llvm::Error trySize(int64_t microBatchSize);
-  llvm::Expected<double> leastStep(int64_t microBatchSize,
-                                   std::optional<Compilation> &compilation);
-  OptionValues valuesOf(const Configuration &one) const;
+  std::optional<double> leastStep(int64_t microBatchSize,
+                                  std::optional<Compilation> &compilation);
   std::vector<std::string> remats() const;
   void add(Configuration one);
   std::string draw() const;

@@ -28,6 +28,7 @@
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/OutputFile.h"
 #include "tools/pipewright/Schedules.h"
+#include "tools/pipewright/Tuning.h"
 #include "tools/pipewright/Version.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -296,12 +297,24 @@ llvm::Expected<tool::CompileOptions> CommandLine::readBestOptions() {
     return std::move(error);
   configurations.print(llvm::outs());
   llvm::outs().flush();
-  return tool::readCompileOptions(configurations.best(), nullptr);
+  size_t best = 0;
+  if (search->tune > 0) {
+    codegen::handleInterruption();
+    auto found = tool::tune(configurations, search->tune, llvm::outs());
+    if (!found)
+      return found.takeError();
+    best = *found;
+  }
+  return tool::readCompileOptions(
+      configurations.valuesOf(configurations.all()[best]), nullptr);
 }
 
 int CommandLine::runSearch(const tool::SearchOptions &search,
                            const tool::PlanOptions &planning,
                            const tool::DrawOptions &drawings) {
+  if (search.tune > 0)
+    return fail("--tune runs programs, and plan makes none: give it to compile "
+                "or train");
   if (drawings.any() || !planning.annotatedModel.empty())
     return fail("--search makes many plans, which --pareto draws; draw one of "
                 "them by the options that it prints");

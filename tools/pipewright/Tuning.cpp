@@ -1,0 +1,152 @@
+//===- Tuning.cpp - Measures what a search has found ----------------------===//
+//
+// See Tuning.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tools/pipewright/Tuning.h"
+
+#include "codegen/package/PartialFolder.h"
+#include "codegen/package/RunTool.h"
+#include "codegen/plan/Plan.h"
+#include "codegen/target/Target.h"
+#include "support/InputFile.h"
+#include "support/Json.h"
+#include "tools/pipewright/Compile.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+
+#include <algorithm>
+
+namespace pipewright::tool {
+
+/// The first steps touch memory for the first time.
+static constexpr int64_t warmUp = 2, steps = 7;
+
+static llvm::Expected<codegen::PartialFolder> makeFolder() {
+  llvm::SmallString<128> prefix;
+  llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, prefix);
+  llvm::sys::path::append(prefix, "pipewright-tune-");
+  codegen::PartialFolder::removeDead(prefix,
+                                     [](const std::string &) { return true; });
+  return codegen::PartialFolder::create(prefix);
+}
+
+/// What a program reads, by the plan beside it.
+static llvm::Expected<std::vector<std::string>>
+inputsOf(const std::string &program) {
+  llvm::Expected<FileBuffer> file = readTextFile(program + "/plan.json");
+  if (!file)
+    return file.takeError();
+  llvm::Expected<llvm::json::Value> plan = parseJson((*file)->getBuffer());
+  if (!plan)
+    return plan.takeError();
+  std::vector<std::string> names;
+  if (const llvm::json::Object *all = plan->getAsObject())
+    if (const llvm::json::Array *inputs = all->getArray("inputs"))
+      for (const llvm::json::Value &input : *inputs)
+        names.push_back(input.getAsString().value_or("").str());
+  return names;
+}
+
+/// The median of the steps in a program's log; fails where there are too few.
+static llvm::Expected<double> medianStep(const std::string &log) {
+  llvm::Expected<FileBuffer> file = readTextFile(log);
+  if (!file)
+    return file.takeError();
+  std::vector<double> seconds;
+  llvm::SmallVector<llvm::StringRef> lines;
+  (*file)->getBuffer().split(lines, '\n');
+  for (llvm::StringRef line : lines) {
+    llvm::Expected<llvm::json::Value> step = parseJson(line);
+    if (!step) {
+      llvm::consumeError(step.takeError());
+      continue;
+    }
+    const llvm::json::Object *all = step->getAsObject();
+    if (std::optional<double> time =
+            all && all->getInteger("step") ? all->getNumber("seconds")
+                                           : std::nullopt)
+      seconds.push_back(*time);
+  }
+  if (static_cast<int64_t>(seconds.size()) < steps)
+    return option::fail("it made ", seconds.size(), " of ", steps, " steps");
+  seconds.erase(seconds.begin(), seconds.begin() + warmUp);
+  auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
+/// Builds the program of one and runs it.
+static llvm::Expected<double> measure(const ConfigurationSearch &search,
+                                      size_t number,
+                                      const codegen::PartialFolder &folder) {
+  const std::string name = std::to_string(number);
+  auto options = readCompileOptions(
+      search.valuesOf(search.all()[number]), nullptr);
+  if (!options)
+    return options.takeError();
+  options->output = folder.pathOf("program-" + name);
+  if (compileModel(*options, /*isTemporary=*/true) != 0)
+    return codegen::diagnosed();
+  auto inputs = inputsOf(options->output);
+  if (!inputs)
+    return inputs.takeError();
+  const std::string log = folder.pathOf("steps-" + name + ".jsonl"),
+                    printed = folder.pathOf("printed-" + name);
+  std::vector<std::string> command = {options->output + "/train",
+                                      "--steps",
+                                      std::to_string(steps),
+                                      "--log",
+                                      log,
+                                      "--save",
+                                      "none"};
+  for (const std::string &input : *inputs) {
+    command.push_back("--data");
+    command.push_back(input + "=random");
+  }
+  auto tool = codegen::Tool::start(command, printed, folder.path());
+  if (!tool)
+    return tool.takeError();
+  if (!tool->wait()) {
+    llvm::Expected<FileBuffer> text = readTextFile(printed);
+    llvm::StringRef last;
+    if (text)
+      last = (*text)->getBuffer().trim().rsplit('\n').second;
+    else
+      llvm::consumeError(text.takeError());
+    return option::fail("--tune: the program of ",
+                        search.all()[number].options(),
+                        " did not run to its end: ", last);
+  }
+  return medianStep(log);
+}
+
+llvm::Expected<size_t> tune(const ConfigurationSearch &search, size_t count,
+                            llvm::raw_ostream &os) {
+  llvm::Expected<codegen::PartialFolder> folder = makeFolder();
+  if (!folder)
+    return folder.takeError();
+  size_t best = 0;
+  double shortest = 0;
+  for (size_t number = 0; number < std::min(count, search.all().size());
+       ++number) {
+    llvm::Expected<double> step = measure(search, number, *folder);
+    if (!step)
+      return step.takeError();
+    const Configuration &one = search.all()[number];
+    os << "measured " << codegen::formatSeconds(*step) << ", predicted "
+       << codegen::formatSeconds(one.step) << ": " << one.options() << "\n";
+    os.flush();
+    if (number == 0 || *step < shortest) {
+      shortest = *step;
+      best = number;
+    }
+  }
+  os << "taken: " << search.all()[best].options() << "\n";
+  return best;
+}
+
+} // namespace pipewright::tool
