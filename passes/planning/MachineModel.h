@@ -51,9 +51,9 @@ struct MachineModel {
   /// on an H200, whose processor is the same (doc/gpu-results.md); the rest
   /// from published figures.
   static MachineModel h100(Precision precision);
-  /// One A100 with 80 GB, from published figures: 312 TFLOP/s in bf16, of which
-  /// large products reach some four fifths, 2 TB/s, NVLink of the third
-  /// generation.
+  /// One A100 with 80 GB in bf16: shares of its published peaks (312 TFLOP/s,
+  /// 2 TB/s, 300 GB/s by NVLink) as large products and kernels usually reach
+  /// them. Nothing of it was measured by this project.
   static MachineModel a100();
   /// The machine of that name, such as `cpu`, `h100-f32` or `h100-bf16`; none
   /// where nobody knows it.

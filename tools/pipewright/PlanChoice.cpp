@@ -14,6 +14,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 #include <limits>
 #include <optional>
@@ -23,16 +24,23 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::tool;
 
-/// What weights and states of the model take at least, on all ranks of a
-/// replica; gradients where they are not shared.
+/// What weights, gradients and states take at least, on all ranks of a replica.
 static int64_t leastFixedBytes(ModuleOp imported, const CompileOptions &given) {
+  llvm::SmallPtrSet<Attribute, 16> read;
+  imported.walk(
+      [&](nn::ParameterOp op) { read.insert(op.getWeightAttr().getAttr()); });
   int64_t parameters = 0;
   for (auto weight : imported.getOps<nn::WeightOp>())
-    if (weight.getRole() == nn::WeightRole::Parameter)
+    if (weight.getRole() == nn::WeightRole::Parameter &&
+        read.contains(weight.getSymNameAttr()))
       parameters += pipe::byteSize(weight.getTensorType());
   const int64_t states = given.optimizer.keptStates().size();
   const auto parts = static_cast<double>(given.replicas);
-  double copies = given.zero >= 3 ? 1 / parts : 1;
+  // Where bf16 copies are read, a replica needs of f32 only its part.
+  double copies = given.zero >= 3 ? 1 / parts
+                  : given.zero >= 1 && given.precision == Precision::BF16
+                      ? 0.5 + 1 / parts
+                      : 1;
   copies += given.zero >= 2 ? 1 / parts : 1;
   // Matrices lack a state that others have.
   copies += (given.optimizer.takesMatrices() ? 1 : states) /

@@ -66,9 +66,9 @@ static llvm::Expected<double> medianStep(const std::string &log) {
       continue;
     }
     const llvm::json::Object *all = step->getAsObject();
-    if (std::optional<double> time =
-            all && all->getInteger("step") ? all->getNumber("seconds")
-                                           : std::nullopt)
+    if (std::optional<double> time = all && all->getInteger("step")
+                                         ? all->getNumber("seconds")
+                                         : std::nullopt)
       seconds.push_back(*time);
   }
   if (static_cast<int64_t>(seconds.size()) < steps)
@@ -84,8 +84,8 @@ static llvm::Expected<double> measure(const ConfigurationSearch &search,
                                       size_t number,
                                       const codegen::PartialFolder &folder) {
   const std::string name = std::to_string(number);
-  auto options = readCompileOptions(
-      search.valuesOf(search.all()[number]), nullptr);
+  auto options =
+      readCompileOptions(search.valuesOf(search.all()[number]), nullptr);
   if (!options)
     return options.takeError();
   options->output = folder.pathOf("program-" + name);
