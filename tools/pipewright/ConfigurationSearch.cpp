@@ -2,9 +2,9 @@
 //
 // No plan is shorter than its tasks, shared evenly by all workers, and cuts do
 // not make these shorter: one rank that has all of the model bounds all others
-// of a micro-batch's size. More sharing and recomputing only cost time, so they
-// are tried where less does not fit; for a picture of what memory buys, all of
-// them are.
+// of a micro-batch's size. More sharing and recomputing only cost time, but
+// within a limit they may leave room for a faster schedule; for a picture of
+// what memory buys, all of them are tried.
 //
 //===----------------------------------------------------------------------===//
 
@@ -162,7 +162,6 @@ static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
   one.step = plan.simulation.globalStepTime;
   one.exposed = plan.simulation.exposedSeconds;
   for (const codegen::RankPlan &rank : plan.ranks) {
-    one.busy += rank.busySeconds * one.replicas;
     one.work = std::max(one.work, rank.busySeconds);
     one.arenaBytes = std::max(one.arenaBytes, rank.arenaBytes);
   }
@@ -171,27 +170,40 @@ static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
 }
 
 /// Imports the model for micro-batches of a size, once for all that is planned
-/// with it, and says how long a step takes at least. Nothing where there is no
-/// such model: it may have a batch of its own.
-std::optional<double>
-ConfigurationSearch::leastStep(int64_t microBatchSize,
-                               std::optional<Compilation> &compilation) {
+/// with it. Fails where there is no such model: it may have a batch of its own.
+LogicalResult
+ConfigurationSearch::import(const CompileOptions &options,
+                            std::optional<Compilation> &compilation) {
+  if (compilation)
+    return success();
+  if (options.import.microBatchSize == unreadable)
+    return failure();
+  if (failed(compilation.emplace(options).openQuietly(model.empty(), reason))) {
+    compilation.reset();
+    unreadable = options.import.microBatchSize;
+    return failure();
+  }
+  model = compilation->modelName();
+  return success();
+}
+
+/// How long a step takes at least; 0 where nobody knows.
+double ConfigurationSearch::leastStep(int64_t microBatchSize,
+                                      std::optional<Compilation> &compilation) {
   Configuration one;
   one.microBatchSize = microBatchSize;
   one.remat = given.isGiven("remat") ? given["remat"].str() : "none";
   one.schedule = "gpipe";
   auto options =
       readCompileOptions(valuesOf(one).with("memory-limit", "1000TB"), nullptr);
+  // Some options go with several ranks or replicas alone.
   if (!options) {
-    reason = llvm::toString(options.takeError());
-    return std::nullopt;
+    llvm::consumeError(options.takeError());
+    return 0;
   }
+  if (failed(import(*options, compilation)))
+    return 0;
   std::string why;
-  if (failed(compilation.emplace(*options).openQuietly(model.empty(), why))) {
-    reason = why;
-    return std::nullopt;
-  }
-  model = compilation->modelName();
   auto plan = compilation->planQuietly(*options, why);
   if (failed(plan))
     return 0;
@@ -206,7 +218,7 @@ ConfigurationSearch::leastStep(int64_t microBatchSize,
 
 llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
   std::optional<Compilation> compilation;
-  std::optional<double> least = leastStep(microBatchSize, compilation);
+  const double least = leastStep(microBatchSize, compilation);
   auto fixedRanks = fixed(given, "ranks");
   if (!fixedRanks)
     return fixedRanks.takeError();
@@ -237,14 +249,10 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
         one.remat = remat;
         one.schedule = given.isGiven("schedule") ? given["schedule"].str()
                                                  : std::string("auto");
-        if (!least) {
-          ++impossible;
-          continue;
-        }
         // Tasks may be a little shorter in some cuts than in others.
         constexpr double slack = 0.98;
         if (wanted.pareto.empty() && !planned.empty() &&
-            *least * slack > planned.front().step) {
+            least * slack > planned.front().step) {
           ++slower;
           continue;
         }
@@ -257,6 +265,10 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
         memoryLimit = options->memoryLimit;
         if (!given.isGiven("zero") && replicas > 1)
           highest = options->highestZero();
+        if (failed(import(*options, compilation))) {
+          ++impossible;
+          continue;
+        }
         std::string why;
         auto plan = compilation->planQuietly(*options, why);
         if (failed(plan)) {
@@ -270,11 +282,11 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
         fits = true;
         add(summaryOf(one, *plan));
         // More recomputation only takes longer.
-        if (wanted.pareto.empty())
+        if (isForSpeed())
           break;
       }
       // ZeRO-1 sends no more than none, and updates less; above, more is sent.
-      if (fits && zero > 0 && wanted.pareto.empty())
+      if (fits && zero > 0 && isForSpeed())
         break;
     }
   }

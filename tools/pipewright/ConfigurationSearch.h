@@ -42,8 +42,6 @@ struct Configuration {
   /// Seconds of a step: of the busiest rank's tasks, by how much sums of
   /// replicas lengthen it, and all others, in which that rank waits.
   double step = 0, work = 0, exposed = 0, waiting = 0;
-  /// Seconds of all tasks of all workers.
-  double busy = 0;
   /// Of the fullest rank.
   int64_t arenaBytes = 0;
   /// Whether no other one that was planned is as fast with less memory.
@@ -75,15 +73,21 @@ public:
 private:
   llvm::Error checkOptions() const;
   llvm::Error trySize(int64_t microBatchSize);
-  std::optional<double> leastStep(int64_t microBatchSize,
-                                  std::optional<Compilation> &compilation);
+  mlir::LogicalResult import(const CompileOptions &options,
+                             std::optional<Compilation> &compilation);
+  double leastStep(int64_t microBatchSize,
+                   std::optional<Compilation> &compilation);
   std::vector<std::string> remats() const;
+  /// Whether memory does not matter.
+  bool isForSpeed() const { return wanted.pareto.empty() && !memoryLimit; }
   void add(Configuration one);
   std::string draw() const;
 
   const OptionValues given;
   const SearchOptions wanted;
   std::string model;
+  /// The last size of micro-batches that the model cannot have.
+  std::optional<int64_t> unreadable;
   std::optional<int64_t> memoryLimit;
   std::vector<Configuration> planned;
   /// What was not planned, or whose plan does not fit; the least that any of
