@@ -5,7 +5,9 @@
 #include "codegen/package/Interruption.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
 
 #include <cerrno>
 #include <cstring>
@@ -37,6 +39,20 @@ static int takeLock(const std::string &folder, int flags) {
     return lock;
   close(lock);
   return -1;
+}
+
+llvm::Expected<PartialFolder>
+PartialFolder::createTemporary(llvm::StringRef name) {
+  llvm::SmallString<128> prefix;
+  llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, prefix);
+  llvm::sys::path::append(prefix, name);
+  removeDead(prefix, [](const std::string &) { return true; });
+  llvm::Expected<PartialFolder> folder = create(prefix);
+  if (!folder)
+    return llvm::createStringError(
+        "cannot make a temporary folder '" + prefix +
+        "...': " + llvm::toString(folder.takeError()));
+  return folder;
 }
 
 llvm::Expected<PartialFolder> PartialFolder::create(llvm::StringRef prefix) {

@@ -20,6 +20,9 @@ namespace pipewright::codegen {
 class PartialFolder {
 public:
   static llvm::Expected<PartialFolder> create(llvm::StringRef prefix);
+  /// The same among the system's temporary files, where it first removes what
+  /// dead processes have left under that name. The error says where.
+  static llvm::Expected<PartialFolder> createTemporary(llvm::StringRef name);
   PartialFolder(PartialFolder &&other);
   PartialFolder &operator=(PartialFolder &&) = delete;
   /// Removes the folder and all that is in it.

@@ -46,16 +46,14 @@ MachineModel MachineModel::h100(Precision precision) {
 }
 
 MachineModel MachineModel::a100() {
-  MachineModel machine;
-  machine.matmulFlops = 250e12;
-  machine.convolutionFlops = 220e12;
-  machine.attentionFlops = 120e12;
-  machine.bandwidth = 1.7e12;
-  machine.secondsPerRandom = 1.5e-12;
-  machine.secondsPerCall = 2.5e-6;
-  machine.linkLatency = 10e-6;
-  machine.linkBandwidth = 250e9;
-  return machine;
+  return {.matmulFlops = 250e12,
+          .convolutionFlops = 220e12,
+          .attentionFlops = 120e12,
+          .bandwidth = 1.7e12,
+          .secondsPerRandom = 1.5e-12,
+          .secondsPerCall = 2.5e-6,
+          .linkLatency = 10e-6,
+          .linkBandwidth = 250e9};
 }
 
 namespace {

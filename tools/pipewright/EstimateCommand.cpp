@@ -35,18 +35,6 @@ static std::optional<double> readSeconds(llvm::StringRef text) {
   return number * unit;
 }
 
-static llvm::Error readRanks(const OptionSpelling &row,
-                             const OptionValues &given,
-                             EstimateOptions &options) {
-  return option::readCount(row.name, given[row.name], options.ranks);
-}
-
-static llvm::Error readBatch(const OptionSpelling &row,
-                             const OptionValues &given,
-                             EstimateOptions &options) {
-  return option::readCount(row.name, given[row.name], options.batch);
-}
-
 static llvm::Error readStageTimes(const OptionSpelling &row,
                                   const OptionValues &given,
                                   EstimateOptions &options) {
@@ -91,8 +79,9 @@ const std::vector<OptionRow<EstimateOptions>> &estimateRows() {
       under<OptionRow<EstimateOptions>>(
           Heading::Pipeline,
           {{{"ranks", "P", "Ranks of the pipeline, with a stage each", "1"},
-            readRanks},
-           {{"batch", "B", "Samples of a step of one replica", "1"}, readBatch},
+            option::count(&EstimateOptions::ranks)},
+           {{"batch", "B", "Samples of a step of one replica", "1"},
+            option::count(&EstimateOptions::batch)},
            {{"stage-times", "b=TIME,...",
              "How long a stage takes for a forward and a backward of a "
              "micro-batch of b samples, for several b: 1=12ms,2=20ms"},

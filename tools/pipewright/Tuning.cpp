@@ -14,25 +14,12 @@
 #include "support/Json.h"
 #include "tools/pipewright/Compile.h"
 
-#include "llvm/ADT/SmallString.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Path.h"
-
 #include <algorithm>
 
 namespace pipewright::tool {
 
 /// The first steps touch memory for the first time.
 static constexpr int64_t warmUp = 2, steps = 7;
-
-static llvm::Expected<codegen::PartialFolder> makeFolder() {
-  llvm::SmallString<128> prefix;
-  llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, prefix);
-  llvm::sys::path::append(prefix, "pipewright-tune-");
-  codegen::PartialFolder::removeDead(prefix,
-                                     [](const std::string &) { return true; });
-  return codegen::PartialFolder::create(prefix);
-}
 
 /// What a program reads, by the plan beside it.
 static llvm::Expected<std::vector<std::string>>
@@ -88,6 +75,9 @@ static llvm::Expected<double> measure(const ConfigurationSearch &search,
       readCompileOptions(search.valuesOf(search.all()[number]), nullptr);
   if (!options)
     return options.takeError();
+  if (options->emission != Emission::Program || !options->build)
+    return option::fail("--tune runs programs: leave out what keeps compile "
+                        "from building one");
   options->output = folder.pathOf("program-" + name);
   if (compileModel(*options, /*isTemporary=*/true) != 0)
     return codegen::diagnosed();
@@ -126,7 +116,7 @@ static llvm::Expected<double> measure(const ConfigurationSearch &search,
 
 llvm::Expected<size_t> tune(const ConfigurationSearch &search, size_t count,
                             llvm::raw_ostream &os) {
-  llvm::Expected<codegen::PartialFolder> folder = makeFolder();
+  auto folder = codegen::PartialFolder::createTemporary("pipewright-tune-");
   if (!folder)
     return folder.takeError();
   size_t best = 0;

@@ -34,7 +34,6 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/Path.h"
 
 #include <csignal>
 #include <memory>
@@ -55,16 +54,9 @@ static int trainModel(tool::CompileOptions options,
   auto trained = tool::TrainedModel::prepare(options.import, programArguments);
   if (!trained)
     return fail("--save: " + llvm::toString(trained.takeError()));
-  llvm::SmallString<128> prefix;
-  llvm::sys::path::system_temp_directory(/*erasedOnReboot=*/true, prefix);
-  llvm::sys::path::append(prefix, "pipewright-train-");
-  codegen::PartialFolder::removeDead(prefix,
-                                     [](const std::string &) { return true; });
-  llvm::Expected<codegen::PartialFolder> folder =
-      codegen::PartialFolder::create(prefix);
+  auto folder = codegen::PartialFolder::createTemporary("pipewright-train-");
   if (!folder)
-    return fail("cannot make a temporary folder '" + prefix +
-                "...': " + llvm::toString(folder.takeError()));
+    return fail(folder.takeError());
   options.output = folder->pathOf("program");
   if (int code = tool::compileModel(options, /*isTemporary=*/true))
     return code;
