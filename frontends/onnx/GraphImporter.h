@@ -1,5 +1,4 @@
-//===- GraphImporter.h - Names of a graph and what they stand for -*- C++
-//-*-===//
+//===- GraphImporter.h - Names of a graph and their values ------*- C++ -*-===//
 //
 // Holds the module that is being built, and for each ONNX name what it stands
 // for: a computed value, a constant, or a weight. Weights enter the module

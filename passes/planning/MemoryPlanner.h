@@ -1,5 +1,4 @@
-//===- MemoryPlanner.h - Offsets for buffers that live for a while *- C++
-//-*-===//
+//===- MemoryPlanner.h - Offsets for buffers by their lives -----*- C++ -*-===//
 //
 // Packs buffers whose lives are known intervals into one block of memory, as
 // pure code over plain data.

@@ -1,5 +1,4 @@
-//===- CollectiveCases.h - Collectives, and what must come of them -*- C++
-//-*-===//
+//===- CollectiveCases.h - Collectives and their results --------*- C++ -*-===//
 //
 // Numbers that every member can compute for all others, and the plain loop
 // that says what each member has in the end.

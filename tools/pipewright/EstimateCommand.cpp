@@ -1,4 +1,4 @@
-//===- EstimateCommand.cpp - Whether micro-batches should be larger -------===//
+//===- EstimateCommand.cpp - How large micro-batches should be ------------===//
 //
 // See EstimateCommand.h.
 //

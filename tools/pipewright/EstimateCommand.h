@@ -1,5 +1,4 @@
-//===- EstimateCommand.h - Whether micro-batches should be larger -*- C++
-//-*-===//
+//===- EstimateCommand.h - How large micro-batches should be ----*- C++ -*-===//
 //
 // `pipewright estimate`: the step of a pipeline from how long one of its stages
 // takes for micro-batches of several sizes.
