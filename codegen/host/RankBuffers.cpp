@@ -55,6 +55,8 @@ Local RankBuffers::of(Operation *user, Value value) {
     return known;
   if (auto wait = value.getDefiningOp<pipe::WaitReceiveOp>())
     return of(user, wait.getPending());
+  if (auto hold = value.getDefiningOp<pipe::HoldOp>())
+    return of(user, hold.getValue());
   user->emitOpError() << "expects a planned buffer for its operand " << value;
   return {};
 }

@@ -223,6 +223,18 @@ LogicalResult RankWriter::writeFold(pipe::FoldGradientsOp op) {
 }
 
 /// `value` is what a post sends, or what it will have received.
+/// The stash that a post moves; null if it moves something else.
+static pipe::HoldOp heldStash(Operation *post, Value value) {
+  if (isa<pipe::PostSendOp>(post))
+    return value.getDefiningOp<pipe::HoldOp>();
+  for (Operation *wait : value.getUsers())
+    if (auto received = dyn_cast<pipe::WaitReceiveOp>(wait))
+      for (Operation *user : received.getResult().getUsers())
+        if (auto hold = dyn_cast<pipe::HoldOp>(user))
+          return hold;
+  return {};
+}
+
 LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
                                         int64_t peer,
                                         std::optional<int64_t> event) {
@@ -234,8 +246,13 @@ LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
     writer.postSend(peer, buffer, event);
   else
     writer.postReceive(peer, buffer, event);
-  writer.commentBehind(
-      {(sends ? "to rank " : "from rank ") + std::to_string(peer)});
+  Tokens comment = {(sends ? "to rank " : "from rank ") + std::to_string(peer)};
+  if (pipe::HoldOp hold = heldStash(op, value)) {
+    comment.push_back(": stash of F" +
+                      std::to_string(layout.numberOf(hold.getOfAttr())) + ".");
+    comment.push_back(Counter::microBatch(hold.getMicroBatch()));
+  }
+  writer.commentBehind(comment);
   if (event)
     eventTexts[*event] = {buffer, sends ? " is sent" : " is there"};
   return success();
@@ -298,7 +315,7 @@ LogicalResult RankWriter::writeLine(Operation *op) {
           writer.waitReceive(wait.getPeer());
         return success();
       })
-      .Case<pipe::GradientOfOp, pipe::WeightOfOp>(
+      .Case<pipe::GradientOfOp, pipe::WeightOfOp, pipe::HoldOp>(
           [](Operation *) { return success(); })
       .Case([&](pipe::CollectiveOp together) {
         return writeCollective(together);

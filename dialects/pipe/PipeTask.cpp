@@ -58,6 +58,15 @@ void TaskOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   }
 }
 
+void HoldOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  StringRef prefix = isa<StashType>(getResult().getType()) ? "back"
+                     : isAway()                            ? "kept"
+                                                           : "bytes";
+  setName(
+      getResult(),
+      (prefix + "_" + getOf() + "_" + std::to_string(getMicroBatch())).str());
+}
+
 void GradientOfOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), ("d_" + getWeight() + "_" + getStage()).str());
 }
@@ -374,6 +383,71 @@ std::optional<Content> TaskOp::getWantedContent(OpOperand &operand,
     return std::nullopt;
   }
   llvm_unreachable("all kinds of tasks are covered");
+}
+
+//===----------------------------------------------------------------------===//
+// StepOpInterface: stashes elsewhere
+//===----------------------------------------------------------------------===//
+
+Content HoldOp::contentOf() {
+  return {Content::Kind::Stash,
+          getOfAttr(),
+          0,
+          static_cast<int64_t>(getMicroBatch()),
+          {}};
+}
+
+std::string HoldOp::getLabel(const StepContext &) {
+  return contentOf().describe();
+}
+ResultBytes HoldOp::getResultBytes(OpResult) {
+  return {ResultBytes::Kind::OfOperand};
+}
+ByteUses HoldOp::getByteUses() { return {}; }
+std::optional<Content> HoldOp::getContent(OpResult, const StepContext &) {
+  return contentOf();
+}
+std::optional<Content> HoldOp::getWantedContent(OpOperand &operand,
+                                                const StepContext &) {
+  if (operand.getOperandNumber() != 0)
+    return std::nullopt;
+  return contentOf();
+}
+
+LogicalResult HoldOp::verify() {
+  // (C1)
+  auto isBytes = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getRank() == 1 &&
+           tensor.getElementType().isInteger(8);
+  };
+  Type own = StashType::get(getContext(), getOfAttr());
+  Type from = getValue().getType(), to = getResult().getType();
+  auto isOwn = [&](Type type) { return type == own && !isAway(); };
+  if (!(isBytes(from) && (isBytes(to) || isOwn(to))) &&
+      !(isOwn(from) && isBytes(to)))
+    return emitOpError("expects to take or return bytes, and a stash only in "
+                       "its own stage, but makes ")
+           << to << " of " << from << " in stage '@" << getStage() << "'";
+  if (isBytes(from) && isBytes(to) && from != to)
+    return emitOpError("expects to return ") << from << ", but returns " << to;
+  // (C3)
+  if (!getBehind())
+    return success();
+  auto before = getBehind().getDefiningOp<HoldOp>();
+  if (!before || before == *this || before.getStageAttr() != getStageAttr())
+    return emitOpError("expects 'behind' to be what a 'pipe.hold' in stage '@")
+           << getStage() << "' holds as bytes";
+  return success();
+}
+
+LogicalResult HoldOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  // (C2)
+  if (!symbols.lookupNearestSymbolFrom<StageOp>(
+          (*this)->getParentOp()->getParentOp(), getOfAttr()))
+    return emitOpError("names '")
+           << getOf() << "', which is no stage of the module";
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -152,6 +152,60 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
   let hasVerifier = 1;
 }
 
+def Pipe_HoldOp : Pipe_ScheduledOp<"hold", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A stash, or its bytes, on the rank of a stage";
+  let description = [{
+    What the forward `of` a stage and `micro_batch` keeps is on the rank of
+    `stage` from here on: as bytes on its own rank, whence it is sent, as bytes
+    on another one, which keeps it meanwhile, and as a stash where it has come
+    back. It does nothing itself: what it takes from another rank is sent, and
+    its result is in the bytes of what it takes.
+
+    In a step, its place among the tasks of the rank `of` whose stage it is says
+    from where on it is sent or comes back. A rank that sends its own stash has
+    sent it before it begins the second task behind that place, whoever keeps it
+    being ready. `behind` is something that its rank holds and sends back
+    before: the same bytes will do for both.
+
+    Constraints:
+    - (C1) it takes or returns bytes, and a stash only `of` its own stage, on
+      that one's rank.
+    - (C2) `of` names a `pipe.stage` of the module.
+    - (C3) `behind` is what another `pipe.hold` in the same stage holds as
+      bytes.
+
+    Life span: made by `pipe-schedule`; `behind` is for `pipe-insert-transfers`.
+
+    Example:
+    ```mlir
+    %bytes = pipe.hold (%st) of @s0 micro_batch 3 in @s0
+        : !pipe.stash<@s0> -> tensor<4096xi8>
+    %kept = pipe.hold (%bytes) of @s0 micro_batch 3 in @s3
+        : tensor<4096xi8> -> tensor<4096xi8>
+    %back = pipe.hold (%kept) of @s0 micro_batch 3 in @s0
+        : tensor<4096xi8> -> !pipe.stash<@s0>
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[Pipe_StashType, AnyStaticShapeTensor]>:$value,
+    FlatSymbolRefAttr:$of, ConfinedAttr<I64Attr, [IntNonNegative]>:$micro_batch,
+    FlatSymbolRefAttr:$stage, Optional<AnyStaticShapeTensor>:$behind);
+  let results = (outs AnyTypeOf<[Pipe_StashType, AnyStaticShapeTensor]>:$result);
+  let assemblyFormat = [{
+    `(` $value `)` `of` $of `micro_batch` $micro_batch `in` $stage
+    (`behind` `(` $behind^ `:` type($behind) `)`)? attr-dict
+    `:` type($value) `->` type($result)
+  }];
+  let extraClassDeclaration = [{
+    /// Whether a rank gives its own stash away.
+    bool isAway() {
+      return getStageAttr() != getOfAttr();
+    }
+    Content contentOf();
+  }];
+  let hasVerifier = 1;
+}
+
 def Pipe_GradientOfOp : Pipe_ScheduledOp<"gradient_of"> {
   let summary = "A stage's gradient of a tied weight, as a view";
   let description = [{

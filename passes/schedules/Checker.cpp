@@ -383,7 +383,8 @@ pipewright::schedules::checkInstructions(const InstructionLists &lists,
 
 llvm::Error pipewright::schedules::checkMemory(
     const Schedule &schedule, const TaskCosts &costs,
-    llvm::ArrayRef<int64_t> limitBytes, llvm::ArrayRef<StageEdge> edges) {
+    llvm::ArrayRef<int64_t> limitBytes, llvm::ArrayRef<StageEdge> edges,
+    llvm::ArrayRef<Work> works) {
   if (limitBytes.size() != 1 &&
       static_cast<int64_t>(limitBytes.size()) != schedule.ranks)
     return refuse("expects one memory limit, or one for each of {0} ranks, but "
@@ -396,6 +397,7 @@ llvm::Error pipewright::schedules::checkMemory(
   for (int32_t rank = 0; rank < schedule.ranks; ++rank) {
     int64_t limit = limitBytes[limitBytes.size() == 1 ? 0 : rank];
     StashMeter meter(schedule, costs);
+    meter.addTransfers(works, rank);
     llvm::ArrayRef<Task> tasks = schedule.order[rank];
     for (size_t i = 0; i < tasks.size(); ++i) {
       meter.runAt(tasks, i);

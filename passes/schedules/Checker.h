@@ -53,7 +53,8 @@ llvm::Error checkDataFlow(const Schedule &schedule,
 /// whatever speed. `limitBytes` has one limit for each rank, or one for all.
 llvm::Error checkMemory(const Schedule &schedule, const TaskCosts &costs,
                         llvm::ArrayRef<int64_t> limitBytes,
-                        llvm::ArrayRef<StageEdge> edges = {});
+                        llvm::ArrayRef<StageEdge> edges = {},
+                        llvm::ArrayRef<Work> works = {});
 
 /// `output of edge 2, micro-batch 0`
 std::string defaultTransferName(const Transfer &transfer);

@@ -32,6 +32,7 @@
 #include "passes/schedules/Pairs.h"
 
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <algorithm>
 #include <array>
@@ -55,6 +56,9 @@ struct Message {
   /// The positions in the receiver's order where it is posted and waited for.
   int32_t post;
   int32_t wait;
+  /// Where it may be posted: its bytes are taken before.
+  int32_t leastPost = 0;
+  bool isStash = false;
 };
 
 /// A post or wait, to be put before the task at `position`.
@@ -163,7 +167,9 @@ private:
   void post(int32_t position);
   void postBefore(int32_t position, const Placed *limit);
   void waitForNeeds(int32_t position, const Placed &post);
+  void waitForSendsBefore(const Placed &receive);
   void waitForSends(int32_t position);
+  void waitForSendsThat(llvm::function_ref<bool(const Placed &)> mustBeOver);
   void emit(InstructionKind kind, const Placed &placed);
 
   const MessageOrder &order;
@@ -171,7 +177,10 @@ private:
   llvm::ArrayRef<Task> tasks;
   /// Posts and waits of messages, and of the rank's parts in works on groups.
   Queue sends, receives, receiveWaits, parts, partWaits;
-  size_t sendsOver = 0;
+  /// Of the sends that are posted: how many were looked at, and those of them
+  /// that are not over.
+  size_t sendsSeen = 0;
+  std::vector<Placed> underWay;
   /// Works for whose results the rank has waited.
   llvm::DenseSet<int32_t> over;
   std::vector<RankInstruction> list;
@@ -243,6 +252,8 @@ void MessageOrder::collectWorks() {
     message.send = static_cast<int32_t>(from.posted);
     message.sendWait = static_cast<int32_t>(from.waited);
     message.post = message.wait = static_cast<int32_t>(to.waited);
+    message.isStash = work.stash.has_value();
+    message.leastPost = static_cast<int32_t>(to.posted);
     messages[link].push_back(message);
   }
   for (std::vector<Message> &queue : messages)
@@ -260,8 +271,11 @@ void MessageOrder::placeReceives(int32_t link) {
   for (Message &message : queue) {
     while (running < message.wait && times[running].end <= message.produced)
       ++running;
-    message.post = std::min(message.post, running);
+    message.post = std::min(message.post, std::max(message.leastPost, running));
   }
+  // Messages are sent in the order in which they are received.
+  for (size_t i = 1; i < queue.size(); ++i)
+    queue[i].send = std::max(queue[i].send, queue[i - 1].send);
   // What is behind in the queue cannot be posted or waited for before what is
   // in front.
   for (size_t i = queue.size(); i-- > 1;) {
@@ -371,9 +385,22 @@ void RankList::postBefore(int32_t position, const Placed *limit) {
       emit(InstructionKind::PostSend, sends.take());
     else if (isDue(parts))
       emit(InstructionKind::PostCollective, parts.take());
-    else
+    else {
+      waitForSendsBefore(receives.front());
       emit(InstructionKind::PostReceive, receives.take());
+    }
   }
+}
+
+/// For those whose bytes the receive of a stash takes.
+void RankList::waitForSendsBefore(const Placed &receive) {
+  llvm::ArrayRef<int32_t> needs = needsOf(receive);
+  if (!needs.empty() && messageOf(receive).isStash)
+    waitForSendsThat([&](const Placed &sent) {
+      const Transfer &transfer = messageOf(sent).transfer;
+      return transfer.kind == TransferKind::Work &&
+             llvm::is_contained(needs, transfer.edge);
+    });
 }
 
 void RankList::waitForNeeds(int32_t position, const Placed &post) {
@@ -389,20 +416,34 @@ void RankList::waitForNeeds(int32_t position, const Placed &post) {
   }
 }
 
-/// For sends that the rank's last task has run beside, and those before one
-/// that must be over.
+/// For sends that the rank's last task has run beside, but for stashes, and
+/// those that must be over.
 void RankList::waitForSends(int32_t position) {
   bool isEnd = position == static_cast<int32_t>(tasks.size());
   if (!isEnd && isSecondOfPair(tasks, position))
     return;
-  llvm::ArrayRef<Placed> sent = sends.taken();
-  size_t end = sendsOver;
-  for (size_t i = sendsOver; i < sent.size(); ++i)
-    if (isEnd || sent[i].position < position ||
-        messageOf(sent[i]).sendWait <= position)
-      end = i + 1;
-  for (; sendsOver < end; ++sendsOver)
-    emit(InstructionKind::WaitSend, sent[sendsOver]);
+  waitForSendsThat([&](const Placed &sent) {
+    const Message &message = messageOf(sent);
+    return isEnd || message.sendWait <= position ||
+           (sent.position < position && !message.isStash);
+  });
+}
+
+/// And for those before them on their links.
+void RankList::waitForSendsThat(
+    llvm::function_ref<bool(const Placed &)> mustBeOver) {
+  llvm::append_range(underWay, sends.taken().drop_front(sendsSeen));
+  sendsSeen = sends.taken().size();
+  llvm::SmallDenseSet<int32_t> links;
+  std::vector<Placed> over, left;
+  for (const Placed &sent : llvm::reverse(underWay)) {
+    if (mustBeOver(sent))
+      links.insert(sent.link);
+    (links.contains(sent.link) ? over : left).push_back(sent);
+  }
+  underWay.assign(left.rbegin(), left.rend());
+  for (const Placed &sent : llvm::reverse(over))
+    emit(InstructionKind::WaitSend, sent);
 }
 
 std::vector<RankInstruction> RankList::build() {

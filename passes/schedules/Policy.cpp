@@ -8,6 +8,7 @@
 #include "passes/schedules/Policy.h"
 
 #include "passes/schedules/Refusal.h"
+#include "passes/schedules/StashMoves.h"
 #include "support/NearWords.h"
 #include "support/Text.h"
 
@@ -173,6 +174,13 @@ llvm::Expected<Schedule> Policy::build(const ScheduleOptions &options) const {
     return error;
   for (auto [rank, updates] : llvm::enumerate(finalUpdates(*schedule)))
     llvm::append_range(schedule->order[rank], updates);
+  if (std::optional<int64_t> limit = stashLimit(options)) {
+    llvm::Expected<std::vector<StashMove>> moves =
+        movesWithin(*schedule, *limit);
+    if (!moves)
+      return moves.takeError();
+    schedule->moves = std::move(*moves);
+  }
   return schedule;
 }
 

@@ -91,6 +91,12 @@ public:
   virtual WeightRule weightRule() const { return WeightRule::Synchronous; }
   /// Updates per step.
   virtual int64_t updates(const ScheduleOptions &options) const { return 1; }
+  /// The most stashes that a rank keeps at a time, where some are moved to
+  /// other ranks (StashMoves.h); none where they stay.
+  virtual std::optional<int64_t>
+  stashLimit(const ScheduleOptions &options) const {
+    return std::nullopt;
+  }
   /// Which tasks stages have, where not all; by stage.
   virtual llvm::ArrayRef<StageTasks> stageTasks() const { return {}; }
   /// False for policies that only evaluate.

@@ -52,6 +52,22 @@ struct StageTasks {
   bool isAll() const { return forward && backward && update; }
 };
 
+/// A stash that another rank keeps for a while (StashMoves.h). Positions count
+/// the tasks of its own rank that come before.
+struct StashMove {
+  int32_t stage = 0;
+  int32_t microBatch = 0;
+  /// The rank that keeps it.
+  int32_t keeper = 0;
+  /// Where it is sent: it is gone when the task behind is over.
+  int64_t sent = 0;
+  /// From where on it may come back.
+  int64_t fetched = 0;
+  /// The number of a move whose place on the keeper it takes, and which is back
+  /// before; -1: none.
+  int32_t after = -1;
+};
+
 struct Schedule {
   int64_t ranks = 0;
   /// All copies counted: with two copies of the model, stage s + stages/2 is
@@ -73,6 +89,8 @@ struct Schedule {
   bool forwardOnly = false;
   /// Indexed by stage; empty: each stage has all of them.
   std::vector<StageTasks> stageTasks;
+  /// Stashes that do not stay on their rank.
+  std::vector<StashMove> moves;
   /// What a policy that had a choice chose, for people to read: "zb-v".
   std::string origin;
 

@@ -261,6 +261,8 @@ Timeline::Timeline(const Schedule &schedule, const TaskCosts &costs,
       waits[member.rank].push_back(
           {member.waited, static_cast<int32_t>(number)});
   }
+  for (auto [rank, meter] : llvm::enumerate(meters))
+    meter.addTransfers(works, static_cast<int32_t>(rank));
   for (auto &ofRank : waits)
     llvm::sort(ofRank, std::greater<>());
 }

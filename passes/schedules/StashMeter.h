@@ -12,8 +12,12 @@
 #include "passes/schedules/Simulator.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <functional>
+#include <tuple>
+#include <vector>
 
 namespace pipewright::schedules {
 
@@ -36,10 +40,31 @@ public:
   }
   /// The task at a position, which may be one of a pair.
   void runAt(llvm::ArrayRef<Task> tasks, size_t position) {
+    for (; !transfers.empty() &&
+           std::get<0>(transfers.back()) <= static_cast<int64_t>(position);
+         transfers.pop_back()) {
+      auto [place, count, size] = transfers.back();
+      bytes += count * size;
+      pairs += count;
+      notePeak();
+    }
     if (isFirstOfPair(tasks, position))
       runPair(tasks[position], tasks[position + 1]);
     else if (!isSecondOfPair(tasks, position))
       run(tasks[position]);
+  }
+
+  /// Stashes that come to the rank and go, of works whose places are known.
+  void addTransfers(llvm::ArrayRef<Work> works, int32_t rank) {
+    for (const Work &work : works) {
+      if (!work.stash)
+        continue;
+      if (work.members[0].rank == rank)
+        transfers.push_back({work.members[0].waited, -1, work.bytes});
+      if (work.members[1].rank == rank)
+        transfers.push_back({work.members[1].posted, 1, work.bytes});
+    }
+    llvm::sort(transfers, std::greater<>());
   }
 
   int64_t peakBytes() const { return peak; }
@@ -62,6 +87,10 @@ private:
       // What W needs is made while the stash is still there, where it is more.
       bytes += std::max<int64_t>(keptForW(stage) - stage.stashBytes, 0);
     }
+    notePeak();
+  }
+
+  void notePeak() {
     peak = std::max(peak, bytes);
     peakPairs = std::max(peakPairs, pairs);
   }
@@ -87,6 +116,9 @@ private:
   const Schedule *schedule;
   const TaskCosts *costs;
   int64_t bytes = 0, peak = 0, pairs = 0, peakPairs = 0;
+  /// How many tasks come before; whether one comes (1) or is gone (-1); its
+  /// bytes. The next one last; what goes makes room for what comes.
+  std::vector<std::tuple<int64_t, int64_t, int64_t>> transfers;
 };
 
 } // namespace pipewright::schedules

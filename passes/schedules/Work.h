@@ -17,6 +17,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,9 +51,13 @@ struct Work {
   /// Where it is more than one, the one member does it with its replicas.
   int64_t replicas = 1;
   Resource on = Resource::Group;
+  /// The forward whose stash it moves: the sender keeps that until its wait,
+  /// the receiver from its post on. None of others.
+  std::optional<Task> stash = std::nullopt;
   /// Numbers of the works that have to be over before this one begins: their
   /// results are on the ranks of some members, or of the sender, which wait for
-  /// them before their posts. No circle of them.
+  /// them before their posts; or the receiver of a stash has sent another one,
+  /// whose bytes it takes. No circle of them.
   std::vector<int32_t> needs = {};
 
   /// The member on a rank that has the result in the end: any of a group, the

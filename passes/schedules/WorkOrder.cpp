@@ -16,6 +16,7 @@
 #include "passes/schedules/WorkOrder.h"
 
 #include "passes/schedules/Pairs.h"
+#include "passes/schedules/StashMoves.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -40,22 +41,30 @@ static void moveOutOfPairs(Work &work, const Schedule &schedule) {
 
 /// What needs another work is not posted before the task during which that is
 /// over: its rank would wait. A send is not posted before the receiver has
-/// come, so that all ranks see messages in one order. `starts` has the starts
-/// of the works. Returns whether something had to be postponed.
-static bool postpone(std::vector<Work> &works, llvm::ArrayRef<double> starts,
+/// come, so that all ranks see messages in one order; but for stashes, whose
+/// ranks have other things to do until both have come. `at` has the times of
+/// the works. Returns whether something had to be postponed.
+static bool postpone(std::vector<Work> &works, llvm::ArrayRef<TaskTime> at,
                      llvm::ArrayRef<std::vector<TaskTime>> times) {
   bool isChanged = false;
-  for (auto [work, start] : llvm::zip(works, starts))
+  for (auto [work, time] : llvm::zip(works, at)) {
+    double least = time.start;
+    if (work.stash) {
+      least = 0;
+      for (int32_t need : work.needs)
+        least = std::max(least, at[need].end);
+    }
     for (Work::Member &member : work.members) {
       bool waits = work.on == Resource::Link ||
                    llvm::any_of(work.needs, [&](int32_t need) {
                      return works[need].takerOn(member.rank);
                    });
       for (; waits && member.posted < member.waited &&
-             times[member.rank][member.posted].start < start;
+             times[member.rank][member.posted].start < least;
            ++member.posted)
         isChanged = true;
     }
+  }
   return isChanged;
 }
 
@@ -75,11 +84,17 @@ static void place(std::vector<Work> &works) {
         auto [next, isLast] = waited.insert({member.rank, member.waited});
         next->second = member.waited = std::min(member.waited, next->second);
       }
-    // A rank waits for what a post of its own needs.
-    for (int32_t need : work.needs)
+    // A rank waits for what a post of its own needs: a result, or, before it
+    // receives a stash, that the one is gone whose bytes it takes.
+    for (int32_t need : work.needs) {
       for (const Work::Member &own : work.members)
         if (Work::Member *taker = works[need].takerOn(own.rank))
           taker->waited = std::min(taker->waited, own.posted);
+      Work::Member &sender = works[need].members[0];
+      if (work.stash && works[need].stash &&
+          sender.rank == work.members[1].rank)
+        sender.waited = std::min(sender.waited, work.members[1].posted);
+    }
   }
 }
 
@@ -103,12 +118,12 @@ pipewright::schedules::numberGroups(llvm::ArrayRef<Work> works,
 
 /// The works in the order of their starts, each in its place.
 static OrderedWork sorted(llvm::ArrayRef<Work> works,
-                          llvm::ArrayRef<double> starts) {
+                          llvm::ArrayRef<TaskTime> at) {
   OrderedWork ordered;
   ordered.numbers.resize(works.size());
   std::iota(ordered.numbers.begin(), ordered.numbers.end(), 0);
   llvm::stable_sort(ordered.numbers, [&](int32_t a, int32_t b) {
-    return starts[a] < starts[b];
+    return at[a].start < at[b].start;
   });
   std::vector<int32_t> places(works.size());
   for (auto [place, number] : llvm::enumerate(ordered.numbers)) {
@@ -122,6 +137,27 @@ static OrderedWork sorted(llvm::ArrayRef<Work> works,
   return ordered;
 }
 
+/// Makes the places of messages those that they have in the lists.
+static void readPlaces(OrderedWork &ordered) {
+  for (llvm::ArrayRef<RankInstruction> list : ordered.lists) {
+    int64_t tasks = 0;
+    for (const RankInstruction &instruction : list) {
+      tasks += instruction.kind == InstructionKind::Task;
+      if (instruction.kind == InstructionKind::Task ||
+          instruction.isCollective() ||
+          instruction.transfer.kind != TransferKind::Work)
+        continue;
+      bool isSend = instruction.kind == InstructionKind::PostSend ||
+                    instruction.kind == InstructionKind::WaitSend;
+      bool isPost = instruction.kind == InstructionKind::PostSend ||
+                    instruction.kind == InstructionKind::PostReceive;
+      Work::Member &member =
+          ordered.works[instruction.transfer.edge].members[isSend ? 0 : 1];
+      (isPost ? member.posted : member.waited) = tasks;
+    }
+  }
+}
+
 llvm::Expected<OrderedWork> pipewright::schedules::orderWork(
     const Schedule &schedule, const TaskCosts &costs,
     llvm::ArrayRef<StageEdge> edges, llvm::ArrayRef<Work> given,
@@ -131,23 +167,23 @@ llvm::Expected<OrderedWork> pipewright::schedules::orderWork(
   for (Work &work : works)
     moveOutOfPairs(work, schedule);
   OrderedWork ordered;
-  std::vector<double> starts(works.size());
+  std::vector<TaskTime> at(works.size());
   for (bool isOrdered = works.empty(); !isOrdered;) {
     llvm::Expected<Simulation> simulation =
         simulateUnordered(schedule, positive, edges, works);
     if (!simulation)
       return simulation.takeError();
-    for (auto [start, work] : llvm::zip(starts, simulation->works))
-      start = work.time.start;
-    if (postpone(works, starts, simulation->times))
+    for (auto [time, work] : llvm::zip(at, simulation->works))
+      time = work.time;
+    if (postpone(works, at, simulation->times))
       continue;
-    ordered = sorted(works, starts);
+    ordered = sorted(works, at);
     simulation = simulate(schedule, positive, edges, ordered.works);
     if (!simulation)
       return simulation.takeError();
     for (auto [number, work] : llvm::zip(ordered.numbers, simulation->works))
-      starts[number] = work.time.start;
-    isOrdered = !postpone(works, starts, simulation->times);
+      at[number] = work.time;
+    isOrdered = !postpone(works, at, simulation->times);
   }
   std::vector<int32_t> groupOfWork =
       numberGroups(ordered.works, ordered.groups);
@@ -156,5 +192,21 @@ llvm::Expected<OrderedWork> pipewright::schedules::orderWork(
   if (!lists)
     return lists.takeError();
   ordered.lists = std::move(*lists);
+  readPlaces(ordered);
   return ordered;
+}
+
+llvm::Expected<Simulation>
+pipewright::schedules::simulateWithMoves(const Schedule &schedule,
+                                         const TaskCosts &costs,
+                                         llvm::ArrayRef<StageEdge> edges) {
+  if (schedule.moves.empty())
+    return simulate(schedule, costs, edges);
+  if (llvm::Error error = checkCosts(schedule, costs))
+    return error;
+  llvm::Expected<OrderedWork> ordered =
+      orderWork(schedule, costs, edges, worksOfMoves(schedule, costs));
+  if (!ordered)
+    return ordered.takeError();
+  return simulate(schedule, costs, edges, ordered->works);
 }

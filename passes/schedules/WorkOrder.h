@@ -36,6 +36,12 @@ orderWork(const Schedule &schedule, const TaskCosts &costs,
           llvm::ArrayRef<StageEdge> edges, llvm::ArrayRef<Work> works,
           ChannelLayout layout = ChannelLayout::Link);
 
+/// Simulates a schedule with the works of its moves in their places, if it has
+/// any.
+llvm::Expected<Simulation> simulateWithMoves(const Schedule &schedule,
+                                             const TaskCosts &costs,
+                                             llvm::ArrayRef<StageEdge> edges);
+
 /// The number of each work's group in `groups`, which gets those that are new;
 /// -1 for works on links.
 std::vector<int32_t> numberGroups(llvm::ArrayRef<Work> works,

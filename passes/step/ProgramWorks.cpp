@@ -50,7 +50,7 @@ int32_t ProgramReader::numberOf(const Content &content, Type type, int32_t from,
   auto [known, isNew] = messages.insert(
       {{content.describe(), from, to}, static_cast<int32_t>(works.size())});
   if (isNew) {
-    works.push_back(describeWork(content, type));
+    works.push_back(describeWork(stages, content, type));
     works.back().members = {{from, 0, 0}, {to, 0, 0}};
   }
   return known->second;
@@ -78,8 +78,9 @@ void ProgramReader::read(RankOp program) {
   // The work and the member that a post or what it makes belongs to.
   llvm::DenseMap<Value, std::pair<int32_t, size_t>> parts;
   int64_t tasks = 0;
-  // What was received since the last task: the next posts may be of that.
-  std::vector<int32_t> received;
+  // What was received since the last task: the next posts may be of that. And
+  // what was sent.
+  std::vector<int32_t> received, sent;
   // As one more member of what a group does, which begins and ends here.
   auto join = [&](GroupOpInterface part) {
     schedules::RankGroup over = membersOf(part.getOver(), rank);
@@ -110,6 +111,7 @@ void ProgramReader::read(RankOp program) {
     if (isa<TaskOp>(op)) {
       ++tasks;
       received.clear();
+      sent.clear();
     } else if (auto part = dyn_cast<GroupOpInterface>(op)) {
       int32_t number = join(part);
       if (cast<StepOpInterface>(op).isAsynchronous())
@@ -127,15 +129,21 @@ void ProgramReader::read(RankOp program) {
       addNeeds(number);
     } else if (auto post = dyn_cast<PostReceiveOp>(op)) {
       std::optional<Content> content = receivedBy(post, stages);
-      if (!isOfEdge(content))
-        begin(post.getResult(),
-              numberOf(*content, post.getResult().getType().getTensor(),
-                       static_cast<int32_t>(post.getPeer()), rank),
-              1);
+      if (isOfEdge(content))
+        continue;
+      int32_t number =
+          numberOf(*content, post.getResult().getType().getTensor(),
+                   static_cast<int32_t>(post.getPeer()), rank);
+      begin(post.getResult(), number, 1);
+      // It may take the bytes of a stash that was sent back.
+      if (works[number].stash)
+        llvm::append_range(works[number].needs, sent);
     } else if (auto wait = dyn_cast<WaitCollectiveOp>(op)) {
       end(wait.getValue());
     } else if (auto wait = dyn_cast<WaitSendOp>(op)) {
-      end(wait.getPending());
+      int32_t number = end(wait.getPending());
+      if (number >= 0 && works[number].stash)
+        sent.push_back(number);
     } else if (auto wait = dyn_cast<WaitReceiveOp>(op)) {
       if (int32_t number = end(wait.getPending()); number >= 0)
         received.push_back(number);

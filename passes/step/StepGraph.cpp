@@ -78,11 +78,16 @@ schedules::RankGroup pipewright::pipe::membersOf(GroupAttr over, int32_t rank) {
   return {ranks.begin(), ranks.end()};
 }
 
-schedules::Work pipewright::pipe::describeWork(const Content &content,
+schedules::Work pipewright::pipe::describeWork(const Stages &stages,
+                                               const Content &content,
                                                Type type) {
   schedules::Work work;
   work.on = schedules::Resource::Link;
   work.name = content.describe();
+  if (content.kind == Content::Kind::Stash)
+    work.stash =
+        schedules::Task::forward(stages.numberOf(content.stage),
+                                 static_cast<int32_t>(content.microBatch));
   work.bytes = byteSize(cast<RankedTensorType>(type));
   return work;
 }
@@ -120,6 +125,10 @@ private:
   Readiness readinessOf(Value value, int32_t rank);
   Readiness readinessFor(Operation *taker, Value value, int32_t rank);
   int64_t neededBy(Operation *op);
+  int32_t ownerOf(HoldOp hold) const {
+    return graph.tasks.rankOfStage[stages.numberOf(hold.getOfAttr())];
+  }
+  void placeHold(HoldOp hold, schedules::Work &work);
   int64_t mostBefore(int32_t rank, bool isOfGradients, int64_t needed) const;
   void readTransfers(Operation &op);
   void readPart(GroupOpInterface op);
@@ -127,7 +136,8 @@ private:
   StepOp step;
   const Stages &stages;
   StepGraph &graph;
-  /// Where tasks stand in the order of their rank, and what is done before one.
+  /// Where tasks stand in the order of their rank, and what is done before one;
+  /// what is held, in that of the rank whose stash it is.
   llvm::DenseMap<Operation *, int64_t> positions;
   /// By rank: the position of the first update behind its last backward, or the
   /// number of its tasks.
@@ -158,6 +168,8 @@ void GraphReader::findPositions() {
       positions[&op] = next[rankOf(&op)];
       waiting[rankOf(&op)].push_back(&op);
     }
+    if (auto hold = dyn_cast<HoldOp>(op))
+      positions[&op] = next[ownerOf(hold)];
     auto task = dyn_cast<TaskOp>(op);
     if (!task)
       continue;
@@ -246,6 +258,22 @@ int64_t GraphReader::mostBefore(int32_t rank, bool isOfGradients,
              : needed;
 }
 
+/// A stash leaves its rank, or comes back, from the place of its op on.
+void GraphReader::placeHold(HoldOp hold, schedules::Work &work) {
+  const int64_t place = positions.lookup(hold);
+  schedules::Work::Member &own = work.members[hold.isAway() ? 0 : 1];
+  own.posted = std::min(std::max(own.posted, place), own.waited);
+  if (!hold.isAway())
+    return;
+  // It is gone when the task behind is over.
+  own.waited = std::min(own.posted + 1, own.waited);
+  if (Value before = hold.getBehind())
+    if (auto sentBack =
+            transfers.find({before.getAsOpaquePointer(), ownerOf(hold)});
+        sentBack != transfers.end())
+      work.needs.push_back(sentBack->second);
+}
+
 /// Tensors that an op takes from other ranks, but for those of stage edges.
 void GraphReader::readTransfers(Operation &op) {
   int32_t rank = rankOf(&op);
@@ -264,7 +292,8 @@ void GraphReader::readTransfers(Operation &op) {
       continue;
     Readiness given = readinessOf(operand, from);
     schedules::Work work =
-        describeWork(cast<StepOpInterface>(giver)
+        describeWork(stages,
+                     cast<StepOpInterface>(giver)
                          .getContent(cast<OpResult>(operand), stages)
                          .value_or(Content()),
                      operand.getType());
@@ -275,6 +304,8 @@ void GraphReader::readTransfers(Operation &op) {
                      mostBefore(from, given.tasks <= firstUpdate[from], end)},
                     {rank, std::min(own.tasks, needed), needed}};
     work.needs.assign(given.works.begin(), given.works.end());
+    if (auto hold = dyn_cast<HoldOp>(op))
+      placeHold(hold, work);
     graph.works.push_back(std::move(work));
     graph.ops.push_back({{}, operand});
   }

@@ -40,7 +40,8 @@ mlir::FailureOr<StepGraph> readStepGraph(StepOp step, const Stages &stages);
 /// What a group of a step or of a program does, without members.
 schedules::Work describeWork(const Stages &stages, GroupOpInterface op);
 /// A message of no edge, without members.
-schedules::Work describeWork(const Content &content, mlir::Type type);
+schedules::Work describeWork(const Stages &stages, const Content &content,
+                             mlir::Type type);
 
 /// Whom a rank does it with: the ranks of a group, or itself for its replicas.
 schedules::RankGroup membersOf(GroupAttr over, int32_t rank);

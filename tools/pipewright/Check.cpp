@@ -221,10 +221,12 @@ judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
 }
 
 /// A limit of stashes, told with the task that goes over it.
-static llvm::Error checkStashes(const Schedule &schedule, int64_t limit) {
+static llvm::Error checkStashes(const PlanFile &plan, int64_t limit) {
+  const Schedule &schedule = plan.schedule;
   TaskCosts costs = TaskCosts::uniform(schedule.stages);
   for (auto [rank, tasks] : llvm::enumerate(schedule.order)) {
     StashMeter meter(schedule, costs);
+    meter.addTransfers(plan.works(), static_cast<int32_t>(rank));
     for (size_t i = 0; i < tasks.size(); ++i) {
       meter.runAt(tasks, i);
       if (meter.peakInFlight() > limit)
@@ -237,11 +239,12 @@ static llvm::Error checkStashes(const Schedule &schedule, int64_t limit) {
 
 static llvm::Error checkLimit(const PlanFile &plan, const MemoryLimit &limit) {
   if (!limit.isBytes)
-    return checkStashes(plan.schedule, limit.number);
+    return checkStashes(plan, limit.number);
   if (!plan.costs)
     return refuse("--memory in bytes needs to know the bytes of a stash, which "
                   "only a plan with costs says; give a number of stashes");
-  return checkMemory(plan.schedule, *plan.costs, limit.number, plan.edges);
+  return checkMemory(plan.schedule, *plan.costs, limit.number, plan.edges,
+                     plan.works());
 }
 
 //===----------------------------------------------------------------------===//

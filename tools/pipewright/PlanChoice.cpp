@@ -9,6 +9,7 @@
 
 #include "tools/pipewright/PlanChoice.h"
 
+#include "passes/schedules/WorkOrder.h"
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/step/Prediction.h"
 
@@ -146,7 +147,7 @@ void PlanChooser::addCandidate(const StagedModel &model,
   if (!schedules::sumsAscending(*order))
     return;
   llvm::Expected<schedules::Simulation> simulation =
-      schedules::simulate(*order, model.costs, model.edges);
+      schedules::simulateWithMoves(*order, model.costs, model.edges);
   if (!simulation)
     return llvm::consumeError(simulation.takeError());
   std::string origin = order->origin.empty() ? schedule : order->origin;

@@ -7,6 +7,7 @@
 #include "tools/pipewright/SimulatedSchedule.h"
 
 #include "passes/schedules/Refusal.h"
+#include "passes/schedules/WorkOrder.h"
 #include "passes/schedules/files/FilePolicy.h"
 #include "support/Message.h"
 
@@ -133,7 +134,7 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
     return schedule.takeError();
   result.schedule = std::move(*schedule);
   llvm::Expected<Simulation> simulation =
-      simulate(result.schedule, result.costs, result.edges);
+      simulateWithMoves(result.schedule, result.costs, result.edges);
   if (!simulation)
     return refuse("{0}: {1}", named.name,
                   llvm::toString(simulation.takeError()));

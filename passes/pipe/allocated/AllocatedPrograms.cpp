@@ -287,6 +287,15 @@ LogicalResult ProgramBuffersVerifier::verifyUnderWay(
   return success();
 }
 
+/// As long as what it makes.
+static int64_t bytesOfHeld(HoldOp op) {
+  if (auto bytes = dyn_cast<RankedTensorType>(op.getResult().getType()))
+    return byteSize(bytes);
+  return StashLayout(SymbolTable::lookupNearestSymbolFrom<StageOp>(
+                         op->getParentOp(), op.getStageAttr()))
+      .bytes;
+}
+
 LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   if (auto wait = dyn_cast<WaitSendOp>(op)) {
     auto post = wait.getPending().getDefiningOp<PostSendOp>();
@@ -312,6 +321,15 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
     if (failed(memory.read(&op, operand)))
       return failure();
     reads.push_back(memory.bufferOf(operand));
+  }
+  // It is where it was, as something else.
+  if (auto hold = dyn_cast<HoldOp>(op)) {
+    int64_t bytes = bytesOfHeld(hold);
+    if (reads.front().getBytes() != bytes)
+      return op.emitOpError("expects ")
+             << bytes << " bytes, but takes " << reads.front();
+    memory.write(hold.getResult(), reads.front());
+    return success();
   }
   FailureOr<SmallVector<BufferAttr>> writes = writesOf(op);
   if (failed(writes))

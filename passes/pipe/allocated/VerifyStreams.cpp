@@ -449,6 +449,10 @@ LogicalResult RaceDetector::place(Operation &op) {
     places[wait.getResult()] = places.lookup(wait.getPending());
     return success();
   }
+  if (auto hold = dyn_cast<HoldOp>(op)) {
+    places[hold.getResult()] = places.lookup(hold.getValue());
+    return success();
+  }
   auto given = op.getAttrOfType<ArrayAttr>("buffers");
   size_t next = 0;
   for (Value result : op.getResults()) {
@@ -516,7 +520,8 @@ LogicalResult RaceDetector::verifyOp(Operation &op) {
       .Case(
           [&](RecordEventOp event) { return record(event, event.getEvent()); })
       .Case([&](WaitEventOp event) { return wait(event); })
-      .Case<GradientOfOp, WeightOfOp>([](Operation *) { return success(); })
+      .Case<GradientOfOp, WeightOfOp, HoldOp>(
+          [](Operation *) { return success(); })
       .Default([](Operation *other) {
         return other->emitOpError("has no place in a rank's program");
       });

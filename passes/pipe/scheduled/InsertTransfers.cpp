@@ -184,6 +184,10 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
 }
 
 void StepSplitter::copy(int32_t rank, Operation *op) {
+  // What is sent back before is over by now.
+  auto hold = dyn_cast<HoldOp>(op);
+  if (hold)
+    hold.getBehindMutable().clear();
   for (Value operand : op->getOperands())
     makeReady(rank, operand);
   builder.setInsertionPointToEnd(ranks[rank].block);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/pipe/scheduled/MoveStashes.h"
 #include "passes/pipe/unrolled/SplitTasks.h"
 #include "passes/schedules/Checker.h"
 #include "passes/schedules/ListScheduler.h"
@@ -257,7 +258,9 @@ private:
     if (schedule.updates == 1)
       threadGradients(step, stages, schedule, asScheduled);
     setVersions(step, stages, schedule);
-    return orderStep(step, stages, schedule);
+    if (failed(orderStep(step, stages, schedule)))
+      return failure();
+    return moveStashes(step, stages, schedule);
   }
 
   void fail(llvm::Error error) {

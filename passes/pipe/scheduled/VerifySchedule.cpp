@@ -129,7 +129,7 @@ RankInstruction ProgramVerifier::read(CollectiveOp op, InstructionKind kind) {
 static bool mayTouch(Operation *op, CollectiveOp underWay) {
   auto stage = op->getAttrOfType<FlatSymbolRefAttr>("stage");
   if (stage != underWay.getStageAttr() ||
-      isa<InputOp, GradientOfOp, WeightOfOp>(op))
+      isa<InputOp, HoldOp, GradientOfOp, WeightOfOp>(op))
     return false;
   // These read weights, and use no gradients.
   if (auto task = dyn_cast<TaskOp>(op);

@@ -122,6 +122,20 @@ static llvm::Error readWork(const Object &object, const JsonPath &place,
   };
   if (llvm::Error error = readIfGiven(object, place, "needs", readNeeds))
     return error;
+  auto readStash = [&](const Value &value, const JsonPath &at) -> llvm::Error {
+    const Array *list = nullptr;
+    if (llvm::Error error =
+            readArray(value, at, list, 2, "numbers: a stage, a micro-batch"))
+      return error;
+    Task &of = work.stash.emplace();
+    if (llvm::Error error = readInteger((*list)[0], at.at(0), of.stage,
+                                        {0, plan.schedule.stages - 1}))
+      return error;
+    return readInteger((*list)[1], at.at(1), of.microBatch,
+                       {0, plan.schedule.microBatches - 1});
+  };
+  if (llvm::Error error = readIfGiven(object, place, "stash", readStash))
+    return error;
   if (llvm::Error error = readIfGiven(object, place, "time", readTime))
     return error;
   if (llvm::Error error = readMembers(object, place, plan.schedule, work))
@@ -130,6 +144,8 @@ static llvm::Error readWork(const Object &object, const JsonPath &place,
       (work.members.size() != 2 || work.replicas > 1 ||
        work.members[0].rank == work.members[1].rank))
     return refuseAt(place, "expects a transfer between two ranks");
+  if (work.stash && work.on != Resource::Link)
+    return refuseAt(place.at("stash"), "is of transfers only");
   if (work.replicas > 1 && work.members.size() > 1)
     return refuseAt(place, "expects several ranks or several replicas of one, "
                            "found both");
@@ -154,7 +170,7 @@ llvm::Error plan::readWorks(const Value &value, const JsonPath &place,
     if (llvm::Error error =
             readObject(entry, at,
                        {"kind", "of", "bytes", "ranks", "posted", "waited",
-                        "time", "replicas", "needs"},
+                        "time", "replicas", "needs", "stash"},
                        object))
       return error;
     if (llvm::Error error = readWork(*object, at, plan))

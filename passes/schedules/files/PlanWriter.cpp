@@ -144,6 +144,8 @@ static Value worksToJson(llvm::ArrayRef<TimedWork> works) {
       entry["replicas"] = work.replicas;
     if (!work.needs.empty())
       entry["needs"] = Array(work.needs);
+    if (work.stash)
+      entry["stash"] = Array{work.stash->stage, work.stash->microBatch};
     list.push_back(std::move(entry));
   }
   return list;

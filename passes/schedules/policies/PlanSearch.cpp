@@ -152,7 +152,9 @@ void PlanSearch::tryPolicy(const Policy &policy) {
 }
 
 void PlanSearch::tryPolicy(const Policy &policy, const ScheduleOptions &its) {
-  if (&policy == &self || !canBeChosen(policy, its, limits))
+  // What moves is of one whole order, and orders are changed here.
+  if (&policy == &self || policy.stashLimit(its) ||
+      !canBeChosen(policy, its, limits))
     return;
   llvm::Expected<Placement> placement = policy.place(its);
   if (!placement) {

@@ -186,3 +186,70 @@ pipe.step train {
   // expected-error @below {{has no place in a step or a rank's program}}
   %c = nn.constant dense<0.0> : tensor<4xf32>
 }
+
+// -----
+
+// hold (C1): a stash is on the rank of its stage.
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+}
+pipe.stage @s1 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step train {
+  %x = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+  %st = pipe.task forward @s0 micro_batch 0 (%x) : (tensor<4xf32>) -> !pipe.stash<@s0>
+  // expected-error @below {{expects to take or return bytes, and a stash only in its own stage, but makes 'tensor<16xi8>' of '!pipe.stash<@s0>' in stage '@s1'}}
+  %kept = pipe.hold (%st) of @s0 micro_batch 0 in @s1 : !pipe.stash<@s0> -> tensor<16xi8>
+}
+
+// -----
+
+// hold (C1): bytes stay as many.
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+}
+pipe.step train {
+  %x = pipe.input "x" micro_batch 0 for @s0 : tensor<4xf32>
+  %st = pipe.task forward @s0 micro_batch 0 (%x) : (tensor<4xf32>) -> !pipe.stash<@s0>
+  %bytes = pipe.hold (%st) of @s0 micro_batch 0 in @s0 : !pipe.stash<@s0> -> tensor<16xi8>
+  // expected-error @below {{expects to return 'tensor<16xi8>', but returns 'tensor<8xi8>'}}
+  %kept = pipe.hold (%bytes) of @s0 micro_batch 0 in @s0 : tensor<16xi8> -> tensor<8xi8>
+}
+
+// -----
+
+// hold (C2): whose stash it is.
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<16xi8>):
+    pipe.return
+  }
+}
+pipe.step train {
+  %x = pipe.input "x" micro_batch 0 for @s0 : tensor<16xi8>
+  // expected-error @below {{names 's7', which is no stage of the module}}
+  %kept = pipe.hold (%x) of @s7 micro_batch 0 in @s0 : tensor<16xi8> -> tensor<16xi8>
+}
+
+// -----
+
+// hold (C3): what was held there before.
+pipe.stage @s0 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<16xi8>):
+    pipe.return
+  }
+}
+pipe.step train {
+  %x = pipe.input "x" micro_batch 0 for @s0 : tensor<16xi8>
+  // expected-error @below {{expects 'behind' to be what a 'pipe.hold' in stage '@s0' holds as bytes}}
+  %kept = pipe.hold (%x) of @s0 micro_batch 0 in @s0 behind (%x : tensor<16xi8>) : tensor<16xi8> -> tensor<16xi8>
+}

@@ -93,3 +93,29 @@ pipe.step train {
   // CHECK-NOT: overlaps_next
   %h1, %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
 }
+
+// A stash that another rank keeps, and then another one in the same place.
+pipe.stage @s1 {
+  pipe.forward sources [#pipe.output<@s0, 0>] {
+  ^bb0(%x: tensor<4x8xf32>):
+    pipe.return
+  }
+}
+// CHECK-LABEL: pipe.step train
+pipe.step train {
+  %x0 = pipe.input "x" micro_batch 0 for @s0 : tensor<4x8xf32>
+  %h0, %st0 = pipe.task forward @s0 micro_batch 0 (%x0) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
+  // CHECK: %[[BYTES:bytes_s0_0]] = pipe.hold(%{{.*}}) of @s0 micro_batch 0 in @s0 : !pipe.stash<@s0> -> tensor<128xi8>
+  %bytes = pipe.hold (%st0) of @s0 micro_batch 0 in @s0 : !pipe.stash<@s0> -> tensor<128xi8>
+  // CHECK: %[[KEPT:kept_s0_0]] = pipe.hold(%[[BYTES]]) of @s0 micro_batch 0 in @s1 : tensor<128xi8> -> tensor<128xi8>
+  %kept = pipe.hold (%bytes) of @s0 micro_batch 0 in @s1 : tensor<128xi8> -> tensor<128xi8>
+  // CHECK: %[[BACK:back_s0_0]] = pipe.hold(%[[KEPT]]) of @s0 micro_batch 0 in @s0 : tensor<128xi8> -> !pipe.stash<@s0>
+  %back = pipe.hold (%kept) of @s0 micro_batch 0 in @s0 : tensor<128xi8> -> !pipe.stash<@s0>
+  // CHECK: pipe.task backward @s0 micro_batch 0({{.*}}, %[[BACK]], {{.*}})
+  %g0 = pipe.task backward @s0 micro_batch 0 (%x0, %back, %h0) : (tensor<4x8xf32>, !pipe.stash<@s0>, tensor<4x8xf32>) -> !pipe.gradient<@s0>
+  %x1 = pipe.input "x" micro_batch 1 for @s0 : tensor<4x8xf32>
+  %h1, %st1 = pipe.task forward @s0 micro_batch 1 (%x1) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, !pipe.stash<@s0>)
+  %bytes1 = pipe.hold (%st1) of @s0 micro_batch 1 in @s0 : !pipe.stash<@s0> -> tensor<128xi8>
+  // CHECK: pipe.hold({{.*}}) of @s0 micro_batch 1 in @s1 behind(%[[KEPT]] : tensor<128xi8>) : tensor<128xi8> -> tensor<128xi8>
+  %kept1 = pipe.hold (%bytes1) of @s0 micro_batch 1 in @s1 behind (%kept : tensor<128xi8>) : tensor<128xi8> -> tensor<128xi8>
+}

@@ -8,6 +8,7 @@
 #include "test/unit/schedules/ScheduleTesting.h"
 
 #include "passes/schedules/Checker.h"
+#include "passes/schedules/WorkOrder.h"
 
 #include <algorithm>
 #include <set>
@@ -43,7 +44,7 @@ TEST(Policy, StepTimeIsTheFormula) {
          {UnitTimes{1, 1, 1}, UnitTimes{1, .5, .5}, UnitTimes{1, 1.5, 1},
           UnitTimes{1, .75, 2}, UnitTimes{2, .25, .5}}) {
       TaskCosts costs = costsOf(schedule, times);
-      Simulation simulation = valueOf(simulate(schedule, costs));
+      Simulation simulation = valueOf(simulateWithMoves(schedule, costs, {}));
       if (auto expected = policy.stepTime(options, times)) {
         EXPECT_NEAR(*expected, simulation.globalStepTime, 1e-9);
       }
@@ -57,7 +58,8 @@ TEST(Policy, StepTimeIsTheFormula) {
 TEST(Policy, InFlightBoundHolds) {
   forEachCase([](const Policy &policy, const ScheduleOptions &options) {
     Schedule schedule = valueOf(policy.build(options));
-    Simulation simulation = valueOf(simulate(schedule, costsOf(schedule, {})));
+    Simulation simulation =
+        valueOf(simulateWithMoves(schedule, costsOf(schedule, {}), {}));
     for (int64_t rank = 0; rank < options.ranks; ++rank)
       EXPECT_GE(policy.maxInFlight(options, rank),
                 simulation.ranks[rank].peakInFlight);
@@ -71,7 +73,8 @@ TEST(Policy, InFlightBoundIsReached) {
         !policy.stepTime(options, {}))
       return;
     Schedule schedule = valueOf(policy.build(options));
-    Simulation simulation = valueOf(simulate(schedule, costsOf(schedule, {})));
+    Simulation simulation =
+        valueOf(simulateWithMoves(schedule, costsOf(schedule, {}), {}));
     int64_t bound = 0, peak = 0;
     for (int64_t rank = 0; rank < options.ranks; ++rank) {
       bound = std::max(bound, policy.maxInFlight(options, rank));
@@ -350,7 +353,7 @@ TEST(Registry, UnknownNamesGetNearMatches) {
     return messageOf(findPolicy(name));
   };
   EXPECT_EQ("unknown schedule 'gpip'; did you mean 'gpipe'?", message("gpip"));
-  EXPECT_EQ("unknown schedule 'GPipe'; did you mean 'gpipe'?",
+  EXPECT_EQ("unknown schedule 'GPipe'; did you mean 'gpipe' or 'bpipe'?",
             message("GPipe"));
   EXPECT_EQ("unknown schedule 'breadthfirst'; did you mean 'breadth-first'?",
             message("breadthfirst"));

@@ -1,0 +1,75 @@
+//===- MoveStashes.cpp - Stashes that another rank keeps ------------------===//
+//
+// See MoveStashes.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/scheduled/MoveStashes.h"
+
+#include "passes/step/BodyBuffers.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+/// What a forward keeps; null where it keeps nothing.
+static Value stashOf(TaskOp forward) {
+  for (Value result : forward.getResults())
+    if (isa<StashType>(result.getType()))
+      return result;
+  return Value();
+}
+
+LogicalResult
+pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
+                              const schedules::Schedule &schedule) {
+  TaskIndex index;
+  for (auto task : step.getBody()->getOps<TaskOp>())
+    index.add(stages, task);
+  // A model may have no use for some tasks.
+  auto firstFrom = [&](int32_t rank, int64_t position) {
+    llvm::ArrayRef<schedules::Task> tasks = schedule.order[rank];
+    while (!index.lookup(tasks[position]))
+      ++position;
+    return index.lookup(tasks[position]);
+  };
+  OpBuilder builder(step.getContext());
+  // What keepers hold, by move.
+  SmallVector<Value> kept(schedule.moves.size());
+  bool movesAny = false;
+  for (auto [number, move] : llvm::enumerate(schedule.moves)) {
+    TaskOp forward =
+        index.lookup(schedules::TaskKind::Forward, move.stage, move.microBatch);
+    Value stash = forward ? stashOf(forward) : Value();
+    if (!stash)
+      continue;
+    movesAny = true;
+    FlatSymbolRefAttr own = stages.nameOf(move.stage);
+    FlatSymbolRefAttr keeper = stages.nameOf(
+        static_cast<int32_t>(llvm::find(schedule.rankOfStage, move.keeper) -
+                             schedule.rankOfStage.begin()));
+    auto bytes = RankedTensorType::get({StashLayout(stages.stageOf(own)).bytes},
+                                       builder.getI8Type());
+    auto hold = [&](Type type, Value value, FlatSymbolRefAttr in,
+                    Value behind = {}) {
+      return HoldOp::create(builder, forward.getLoc(), type, value, own,
+                            builder.getI64IntegerAttr(move.microBatch), in,
+                            behind)
+          .getResult();
+    };
+    int32_t rank = schedule.rankOfStage[move.stage];
+    builder.setInsertionPoint(firstFrom(rank, move.sent));
+    Value sent = hold(bytes, stash, own);
+    kept[number] =
+        hold(bytes, sent, keeper, move.after < 0 ? Value() : kept[move.after]);
+    builder.setInsertionPoint(firstFrom(rank, move.fetched));
+    Value back = hold(stash.getType(), kept[number], own);
+    stash.replaceAllUsesExcept(back, sent.getDefiningOp());
+  }
+  if (!movesAny && !schedule.moves.empty())
+    return step.emitOpError("has a schedule that moves stashes, but its stages "
+                            "keep none: take 1f1b, or less recomputation");
+  return success();
+}

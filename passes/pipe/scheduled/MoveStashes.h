@@ -1,0 +1,19 @@
+//===- MoveStashes.h - Stashes that another rank keeps ----------*- C++ -*-===//
+
+#ifndef PIPEWRIGHT_PASSES_PIPE_SCHEDULED_MOVESTASHES_H
+#define PIPEWRIGHT_PASSES_PIPE_SCHEDULED_MOVESTASHES_H
+
+#include "passes/step/StepOrder.h"
+
+namespace pipewright::pipe {
+
+/// Writes the moves of a schedule (passes/schedules/StashMoves.h) into a step
+/// of training that is in its order: a `pipe.hold` each for the bytes, for the
+/// rank that keeps them, and for what comes back. Fails, with a diagnostic, if
+/// stages stash nothing.
+mlir::LogicalResult moveStashes(StepOp step, const Stages &stages,
+                                const schedules::Schedule &schedule);
+
+} // namespace pipewright::pipe
+
+#endif // PIPEWRIGHT_PASSES_PIPE_SCHEDULED_MOVESTASHES_H
