@@ -357,9 +357,8 @@ void Plan::print(llvm::raw_ostream &os) const {
     os << "\n";
   }
   for (const auto &[work, time] : simulation.works)
-    os << runtime::factsOf(work.kind).text << " of "
-       << text::printable(work.name) << " over " << work.over() << ": "
-       << formatBytes(work.bytes) << ", "
+    os << work.kindText() << " of " << text::printable(work.name) << " over "
+       << work.over() << ": " << formatBytes(work.bytes) << ", "
        << formatSeconds(time.end - time.start) << "\n";
   if (!simulation.works.empty())
     os << "exposed: " << formatSeconds(simulation.exposedSeconds)

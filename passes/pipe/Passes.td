@@ -106,7 +106,7 @@ def PipeDifferentiate : Pass<"pipe-differentiate", "::mlir::ModuleOp"> {
     Option<"repeat", "repeat", "std::string", "\"cheap\"",
            "What is computed again instead of being kept: cheap (what takes "
            "less time than to write and read it), or pointwise (all element "
-           "ops of what is kept)">,
+           "ops of what is kept); one for all stages, or a list">,
     Option<"keepGelu", "keep-gelu", "bool", "false",
            "Keep GELU by tanh, which epilogues of products may compute: not to "
            "the bit as kernels do">
@@ -155,7 +155,8 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"mode", "mode", "std::string", "\"full\"",
-           "What is recomputed: none, or full (all but the stage's inputs)">
+           "What is recomputed: none, or full (all but the stage's inputs); "
+           "one for all stages, or a list">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

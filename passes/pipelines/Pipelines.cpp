@@ -12,6 +12,8 @@
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -49,10 +51,18 @@ void buildStagedPipeline(OpPassManager &pm,
   partition.balance = options.balance;
   pipe::PipeRematerializeOptions rematerialize;
   // What is pointwise is chosen where it is decided what to keep.
-  const bool isPointwise = options.remat == "pointwise";
-  rematerialize.mode = isPointwise ? "none" : options.remat.getValue();
+  auto wordsWith =
+      [&](llvm::function_ref<llvm::StringRef(llvm::StringRef)> of) {
+        llvm::SmallVector<llvm::StringRef> words;
+        llvm::StringRef(options.remat).split(words, ',');
+        return llvm::join(llvm::map_range(words, of), ",");
+      };
+  rematerialize.mode = wordsWith(
+      [](llvm::StringRef word) { return word == "pointwise" ? "none" : word; });
   pipe::PipeDifferentiateOptions differentiate;
-  differentiate.repeat = isPointwise ? "pointwise" : "cheap";
+  differentiate.repeat = wordsWith([](llvm::StringRef word) {
+    return word == "pointwise" ? word : "cheap";
+  });
   differentiate.keepGelu =
       call::mayFuseGelu(options.epilogues, options.architecture);
   pm.addPass(pipe::createPipePartitionStages(partition));

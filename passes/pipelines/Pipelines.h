@@ -69,7 +69,8 @@ struct StagedPipelineOptions
   Option<std::string> remat{*this, "remat", llvm::cl::init("none"),
                             llvm::cl::desc("none, pointwise (see "
                                            "pipe-differentiate), or full (see "
-                                           "pipe-rematerialize)")};
+                                           "pipe-rematerialize); for all "
+                                           "stages, or one for each")};
   Option<int64_t> copies{*this, "copies", llvm::cl::init(1),
                          llvm::cl::desc("Copies of the model, as the schedule "
                                         "needs it")};

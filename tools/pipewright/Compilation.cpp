@@ -18,10 +18,13 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
 #include <functional>
 #include <memory>
+#include <set>
 
 using namespace mlir;
 using pipewright::pipe::PipeDialect;
@@ -195,32 +198,70 @@ void Compilation::choose() {
         << "schedule '" << asked << "' chose: " << options.chosen;
 }
 
-/// The mode that recomputes least of those whose plan is within the limit; the
-/// last one where none is, for its error.
+/// `none,none,full` for three stages; one word where all have the same.
+static std::string joinModes(llvm::ArrayRef<llvm::StringRef> modes) {
+  return llvm::all_equal(modes) ? modes.front().str() : llvm::join(modes, ",");
+}
+
+/// On each rank the mode that recomputes least within the limit, as what one
+/// rank keeps is no other's matter; the last mode on ranks that no mode fits,
+/// for the error. Where the schedule is to be chosen, too, all ranks have one.
 void Compilation::chooseRemat() {
   if (options.pipelines.staged.remat != "auto")
     return;
+  constexpr llvm::StringLiteral all[] = {"none", "pointwise", "full"};
+  const bool forAll = !options.stageChoices.empty();
   CompileOptions decided = options;
-  for (const char *mode : {"none", "pointwise", "full"}) {
-    decided.pipelines.staged.remat = mode;
+  // By stage, once it is known where each is.
+  llvm::SmallVector<size_t> levels(1);
+  for (bool isChanged = true; isChanged;) {
+    isChanged = false;
+    decided.pipelines.staged.remat = joinModes(llvm::map_to_vector(
+        levels, [&](size_t level) { return llvm::StringRef(all[level]); }));
     if (!options.memoryLimit)
       break;
     CompileOptions tried = decided;
     std::swap(options, tried);
-    bool fits = onCopy([&] {
+    isChanged = onCopy([&] {
       ScopedDiagnosticHandler silence(context.get(),
                                       [](Diagnostic &) { return success(); });
       choose();
-      return succeeded(finish(Level::Allocated));
+      return failed(finish(Level::Allocated)) &&
+             recomputeMore(levels, forAll, std::size(all) - 1);
     });
     std::swap(options, tried);
-    if (fits)
-      break;
   }
   options = std::move(decided);
   options.given["remat"] = options.pipelines.staged.remat.getValue();
   mlir::emitRemark(module().getLoc())
       << "remat 'auto' chose: " << options.pipelines.staged.remat.getValue();
+}
+
+/// Raises the levels of stages on ranks beyond the limit; whether there were
+/// any that had not reached `highest`.
+bool Compilation::recomputeMore(llvm::SmallVectorImpl<size_t> &levels,
+                                bool forAll, size_t highest) {
+  std::set<uint64_t> full;
+  for (auto arena : module().getOps<pipe::ArenaOp>())
+    if (static_cast<int64_t>(arena.getBytes()) > *options.memoryLimit)
+      full.insert(arena.getRank());
+  llvm::SmallVector<pipe::StageOp> stages(module().getOps<pipe::StageOp>());
+  // Stages of a second copy of the model are as those of the first.
+  const size_t ofModel = llvm::count_if(
+      stages, [](pipe::StageOp stage) { return !stage.getMirrors(); });
+  if (!forAll && levels.size() < ofModel)
+    levels.assign(ofModel, levels.front());
+  std::set<size_t> raised;
+  for (auto [number, stage] : llvm::enumerate(stages))
+    if (stage.getRank() && full.count(*stage.getRank()))
+      raised.insert(forAll ? 0 : number % ofModel);
+  bool isChanged = false;
+  for (size_t stage : raised)
+    if (levels[stage] < highest) {
+      ++levels[stage];
+      isChanged = true;
+    }
+  return isChanged;
 }
 
 LogicalResult Compilation::checkMemory() {

@@ -56,6 +56,8 @@ private:
   mlir::Attribute machineAttribute();
   void choose();
   void chooseRemat();
+  bool recomputeMore(llvm::SmallVectorImpl<size_t> &levels, bool forAll,
+                     size_t highest);
   mlir::LogicalResult checkMemory();
   mlir::LogicalResult finish(Level level);
   mlir::LogicalResult runAfter(Level level);

@@ -480,6 +480,23 @@ static llvm::Error readBalance(const OptionSpelling &row,
   return llvm::Error::success();
 }
 
+static llvm::Error readRemat(const OptionSpelling &row,
+                             const OptionValues &given,
+                             CompileOptions &options) {
+  llvm::StringRef all = given[row.name];
+  llvm::SmallVector<llvm::StringRef> words;
+  all.split(words, ',');
+  for (llvm::StringRef word : words)
+    if (word != "none" && word != "pointwise" && word != "full" &&
+        all != "auto")
+      return option::fail("--", row.name,
+                          " expects none, pointwise or full, one of these for "
+                          "each stage, or auto, but got '",
+                          text::shortened(all), "'");
+  options.pipelines.staged.remat = all.str();
+  return llvm::Error::success();
+}
+
 /// How it is cut, kept and updated.
 static std::vector<CompileRow> trainingRows() {
   return {
@@ -498,12 +515,12 @@ static std::vector<CompileRow> trainingRows() {
                 {{"remat", "MODE",
                   "What the backward recomputes: none, pointwise (activations "
                   "and other element ops of what is kept), full (all but the "
-                  "stage's inputs) or auto (the least that --memory-limit "
-                  "allows)",
+                  "stage's inputs), one of these for each stage, as in "
+                  "full,pointwise,none; or auto (on each rank the least that "
+                  "--memory-limit allows)",
                   "none"},
                  recordText,
-                 oneOf({"none", "pointwise", "full", "auto"},
-                       at(&StagedPipelineOptions::remat))}),
+                 readRemat}),
       decidedAt(Level::Allocated,
                 {{"memory-limit", "BYTES",
                   "The most that a rank's arena may have, such as 16GB or "

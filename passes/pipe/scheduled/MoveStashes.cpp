@@ -22,9 +22,21 @@ static Value stashOf(TaskOp forward) {
   return Value();
 }
 
-LogicalResult
-pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
-                              const schedules::Schedule &schedule) {
+void pipewright::pipe::keepStashes(StepOp step) {
+  SmallVector<HoldOp> holds(step.getBody()->getOps<HoldOp>());
+  for (HoldOp hold : holds)
+    if (isa<StashType>(hold.getResult().getType())) {
+      Value kept = hold.getValue();
+      while (auto before = kept.getDefiningOp<HoldOp>())
+        kept = before.getValue();
+      hold.getResult().replaceAllUsesWith(kept);
+    }
+  for (HoldOp hold : llvm::reverse(holds))
+    hold.erase();
+}
+
+void pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
+                                   const schedules::Schedule &schedule) {
   TaskIndex index;
   for (auto task : step.getBody()->getOps<TaskOp>())
     index.add(stages, task);
@@ -69,7 +81,6 @@ pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
     stash.replaceAllUsesExcept(back, sent.getDefiningOp());
   }
   if (!movesAny && !schedule.moves.empty())
-    return step.emitOpError("has a schedule that moves stashes, but its stages "
-                            "keep none: take 1f1b, or less recomputation");
-  return success();
+    step.emitWarning("the schedule moves stashes, but stages keep none: with "
+                     "less recomputation they would");
 }

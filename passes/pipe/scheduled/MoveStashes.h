@@ -7,12 +7,15 @@
 
 namespace pipewright::pipe {
 
+/// Undoes what an earlier schedule moved.
+void keepStashes(StepOp step);
+
 /// Writes the moves of a schedule (passes/schedules/StashMoves.h) into a step
 /// of training that is in its order: a `pipe.hold` each for the bytes, for the
-/// rank that keeps them, and for what comes back. Fails, with a diagnostic, if
-/// stages stash nothing.
-mlir::LogicalResult moveStashes(StepOp step, const Stages &stages,
-                                const schedules::Schedule &schedule);
+/// rank that keeps them, and for what comes back. Warns if stages stash
+/// nothing.
+void moveStashes(StepOp step, const Stages &stages,
+                 const schedules::Schedule &schedule);
 
 } // namespace pipewright::pipe
 

@@ -12,8 +12,10 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
     of one rank stand in the order in which that rank runs them. Under a
     schedule with stale weights tasks get the `version` that they read, and
     updates stand where the schedule has them; the first task of a pair that the
-    schedule means to run together gets `overlaps_next`. In evaluation each rank prefers
-    its deepest stage that has something to do, so that few results wait.
+    schedule means to run together gets `overlaps_next`. Stashes that the schedule
+    moves to other ranks and back (BPipe) are held there (`pipe.hold`). In
+    evaluation each rank prefers its deepest stage that has something to do, so
+    that few results wait.
 
     Where the schedule has an I and a W task, they replace the backward task;
     `pipe-split-backward` must have run. Gradients of a stage stay summed in

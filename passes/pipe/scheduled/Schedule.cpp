@@ -252,6 +252,7 @@ private:
         return step.emitOpError(llvm::toString(evaluation.takeError()));
       return orderStep(step, stages, *evaluation);
     }
+    keepStashes(step);
     if (failed(splitTasks(step, stages, schedule)))
       return failure();
     // Several updates cut the chain where it is to be cut, in order.
@@ -260,7 +261,8 @@ private:
     setVersions(step, stages, schedule);
     if (failed(orderStep(step, stages, schedule)))
       return failure();
-    return moveStashes(step, stages, schedule);
+    moveStashes(step, stages, schedule);
+    return success();
   }
 
   void fail(llvm::Error error) {

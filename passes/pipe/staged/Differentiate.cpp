@@ -20,6 +20,7 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/pipe/staged/CheapOps.h"
 #include "passes/pipe/staged/JoinedGradients.h"
+#include "passes/pipe/staged/StageWords.h"
 #include "passes/pipe/staged/StashPlan.h"
 #include "passes/step/Stages.h"
 #include "llvm/ADT/MapVector.h"
@@ -305,13 +306,11 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
   using PipeDifferentiateBase::PipeDifferentiateBase;
 
   void runOnOperation() override {
-    if (repeat != "cheap" && repeat != "pointwise") {
-      getOperation().emitError("pipe-differentiate: expects repeat to be "
-                               "'cheap' or 'pointwise', but got '")
-          << repeat << "'";
-      return signalPassFailure();
-    }
-    if (failed(differentiate()) || failed(cleanUp()))
+    auto repeated =
+        wordsOfStages(getOperation(), "pipe-differentiate: expects repeat",
+                      repeat, {"cheap", "pointwise"});
+    if (failed(repeated) || failed(differentiate(*repeated)) ||
+        failed(cleanUp()))
       signalPassFailure();
   }
 
@@ -334,7 +333,8 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
     return success();
   }
 
-  LogicalResult differentiate() {
+  /// What each stage repeats.
+  LogicalResult differentiate(ArrayRef<StringRef> repeated) {
     ModuleOp module = getOperation();
     FailureOr<int64_t> microBatches = microBatchesOf(module);
     if (failed(microBatches))
@@ -362,14 +362,14 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
 
     // Last stage first: what a backward returns is what its producers take.
     DenseMap<StringAttr, SmallVector<int64_t>> gradientsOf;
-    for (auto [stage, values] :
-         llvm::reverse(llvm::zip_equal(stages, active))) {
+    for (auto [stage, values, word] :
+         llvm::reverse(llvm::zip_equal(stages, active, repeated))) {
       SmallVector<int64_t> indices = gradientsOf[stage.getSymNameAttr()];
       llvm::sort(indices);
       if (!stage.getBackward() &&
           failed(StageGradient(stage, values, indices,
                                perUpdate * programOf(module).replicas,
-                               RepeatRule{repeat == "pointwise", keepGelu})
+                               RepeatRule{word == "pointwise", keepGelu})
                      .build()))
         return failure();
       BackwardOp backward = stage.getBackward();

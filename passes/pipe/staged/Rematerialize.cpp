@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/pipe/staged/StageWords.h"
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
@@ -89,15 +90,15 @@ struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
   using PipeRematerializeBase::PipeRematerializeBase;
 
   void runOnOperation() override {
-    if (mode != "none" && mode != "full") {
-      getOperation().emitError("pipe-rematerialize: expects mode to be 'none' "
-                               "or 'full', but got '")
-          << mode << "'";
+    auto modes =
+        wordsOfStages(getOperation(), "pipe-rematerialize: expects mode", mode,
+                      {"none", "full"});
+    if (failed(modes))
       return signalPassFailure();
-    }
-    if (mode == "none")
-      return markAllAnalysesPreserved();
-    for (StageOp stage : getOperation().getOps<StageOp>()) {
+    for (auto [stage, word] :
+         llvm::zip_equal(getOperation().getOps<StageOp>(), *modes)) {
+      if (word == "none")
+        continue;
       BackwardOp backward = stage.getBackward();
       ForwardOp forward = stage.getForward();
       if (!backward || (backward.getOutputs().empty() &&

@@ -232,9 +232,8 @@ void SvgLanes::writeShared(SvgElements &out, size_t row) const {
       out.rect(frame->x(time.start), laneTop(row) + frame->laneHeight - height,
                (time.end - time.start) * frame->scale, height,
                "class=\"shared\"",
-               formatv("{0} of {1} over {2}: {3}",
-                       runtime::factsOf(work.kind).text, work.name, work.over(),
-                       timeText(picture, time.end - time.start))
+               formatv("{0} of {1} over {2}: {3}", work.kindText(), work.name,
+                       work.over(), timeText(picture, time.end - time.start))
                    .str());
 }
 

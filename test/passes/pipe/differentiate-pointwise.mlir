@@ -1,7 +1,7 @@
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate=repeat=pointwise --pipe-verify-staged | FileCheck %s
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate="repeat=pointwise keep-gelu" | FileCheck %s --check-prefix=KEPT
 // RUN: not pipewright-opt %s --split-input-file --pipe-differentiate=repeat=all 2>&1 | FileCheck %s --check-prefix=INVALID
-// INVALID: error: pipe-differentiate: expects repeat to be 'cheap' or 'pointwise', but got 'all'
+// INVALID: error: pipe-differentiate: expects repeat to be one of cheap, pointwise, but got 'all'
 
 // What is made of kept values by element ops is computed again in front of the
 // product whose weight's gradient reads it. What a row or a product gives is

@@ -4,7 +4,7 @@
 // RUN: not pipewright-opt %s --split-input-file --pipe-rematerialize=mode=half 2>&1 | FileCheck %s --check-prefix=MODE
 // RUN: not pipewright-opt %s --split-input-file --pipe-differentiate --pipe-split-backward --pipe-rematerialize 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'pipe.stage' op has a split backward already; run pipe-rematerialize before pipe-split-backward
-// MODE: pipe-rematerialize: expects mode to be 'none' or 'full', but got 'half'
+// MODE: pipe-rematerialize: expects mode to be one of none, full, but got 'half'
 
 // The whole forward is done again, effects left out: the running statistics
 // advance once, and dropout draws the same numbers.
