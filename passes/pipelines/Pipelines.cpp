@@ -60,9 +60,12 @@ void buildStagedPipeline(OpPassManager &pm,
   rematerialize.mode = wordsWith(
       [](llvm::StringRef word) { return word == "pointwise" ? "none" : word; });
   pipe::PipeDifferentiateOptions differentiate;
-  differentiate.repeat = wordsWith([](llvm::StringRef word) {
-    return word == "pointwise" ? word : "cheap";
-  });
+  // A list of another length is refused in the words of the option.
+  const bool isPointwise = llvm::StringRef(options.remat).contains("pointwise");
+  differentiate.repeat =
+      !isPointwise ? "cheap" : wordsWith([](llvm::StringRef word) {
+        return word == "pointwise" ? word : "cheap";
+      });
   differentiate.keepGelu =
       call::mayFuseGelu(options.epilogues, options.architecture);
   pm.addPass(pipe::createPipePartitionStages(partition));

@@ -185,8 +185,7 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
 
 void StepSplitter::copy(int32_t rank, Operation *op) {
   // What is sent back before is over by now.
-  auto hold = dyn_cast<HoldOp>(op);
-  if (hold)
+  if (auto hold = dyn_cast<HoldOp>(op))
     hold.getBehindMutable().clear();
   for (Value operand : op->getOperands())
     makeReady(rank, operand);

@@ -23,8 +23,7 @@ pipewright::pipe::wordsOfStages(ModuleOp module, StringRef option,
       return module.emitError(option)
              << " to be one of " << llvm::join(known, ", ") << ", but got '"
              << word << "'";
-  auto stages = static_cast<size_t>(
-      llvm::range_size(module.getOps<StageOp>()));
+  auto stages = static_cast<size_t>(llvm::range_size(module.getOps<StageOp>()));
   if (words.size() == 1)
     words.assign(stages, words.front());
   if (words.size() != stages)

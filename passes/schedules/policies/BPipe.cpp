@@ -2,14 +2,16 @@
 //-*-===//
 //
 // Kim et al., "BPipe: Memory-Balanced Pipeline Parallelism for Training Large
-// Language Models", ICML 2023. 4 ranks, 6 micro-batches; the order is that of
-// 1F1B, and rank r sends stashes to rank P-1-r (> below: of F1 and F4), which
-// come back before their backwards (<):
+// Language Models", ICML 2023. 4 ranks, 6 micro-batches, the order of 1F1B:
 //
-//   rank 0 | F0 F1 F2>F3          B0<   F4 B1    F5 B2    ...
-//   rank 1 |    F0 F1 F2       B0 F3 B1    F4 B2    F5 ...
-//   rank 2 |       F0 F1    B0 F2 B1 F3 B2    F4 B3 ...
-//   rank 3 |          F0 B0 F1 B1 F2 B2 F3 B3    F4 B4 ...
+//   rank 0 | F0 F1 F2 F3          B0 F4 B1 F5 B2    B3    B4    B5
+//   rank 1 |    F0 F1 F2       B0 F3 B1 F4 B2 F5 B3    B4    B5
+//   rank 2 |       F0 F1    B0 F2 B1 F3 B2 F4 B3 F5 B4    B5
+//   rank 3 |          F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5
+//
+// Rank r sends stashes to rank P-1-r and gets them back: rank 0 that of F1,
+// which leaves during F2 and comes back during F4, and that of F3, which leaves
+// during B0 and comes back between B2 and B3.
 //
 // Under 1F1B rank r keeps P-r stashes, so two ranks of a pair keep P+1; with
 // one place more on each for a stash on its way, no rank keeps more than
