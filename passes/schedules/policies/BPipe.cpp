@@ -1,5 +1,4 @@
-//===- BPipe.cpp - 1F1B whose last ranks keep for the first ones -*- C++
-//-*-===//
+//===- BPipe.cpp - 1F1B whose last ranks keep for the first -----*- C++ -*-===//
 //
 // Kim et al., "BPipe: Memory-Balanced Pipeline Parallelism for Training Large
 // Language Models", ICML 2023. 4 ranks, 6 micro-batches, the order of 1F1B:
