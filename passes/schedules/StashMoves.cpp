@@ -12,6 +12,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <map>
 
 using namespace pipewright::schedules;
 
@@ -189,4 +190,69 @@ std::vector<Work> pipewright::schedules::worksOfMoves(const Schedule &schedule,
     works.push_back(std::move(back));
   }
   return works;
+}
+
+namespace {
+
+/// The works of one stash.
+struct Trip {
+  const Work *away = nullptr, *back = nullptr;
+  int32_t numberOfAway = -1;
+};
+
+} // namespace
+
+/// Whether the keeper has a stash before it sends it back.
+static bool isInOrder(const Trip &trip) {
+  return llvm::is_contained(trip.back->needs, trip.numberOfAway) ||
+         trip.away->members[1].waited <= trip.back->members[0].posted;
+}
+
+llvm::Error pipewright::schedules::checkMoves(const Schedule &schedule,
+                                              llvm::ArrayRef<Work> works) {
+  std::map<std::pair<int32_t, int32_t>, Trip> trips;
+  for (auto [number, work] : llvm::enumerate(works)) {
+    if (!work.stash)
+      continue;
+    Trip &trip = trips[{work.stash->stage, work.stash->microBatch}];
+    const bool isAway =
+        work.members[0].rank == schedule.rankOfStage[work.stash->stage];
+    const Work *&known = isAway ? trip.away : trip.back;
+    if (known)
+      return refuse("the stash of {0} leaves or comes back twice",
+                    work.stash->name());
+    known = &work;
+    if (isAway)
+      trip.numberOfAway = static_cast<int32_t>(number);
+  }
+  for (const auto &[of, trip] : trips) {
+    const Task forward = Task::forward(of.first, of.second);
+    const int32_t rank = schedule.rankOfStage[of.first];
+    if (!trip.away || !trip.back || trip.back->members[1].rank != rank ||
+        trip.back->members[0].rank != trip.away->members[1].rank ||
+        !isInOrder(trip))
+      return refuse("the stash of {0} does not leave rank {1} and come back "
+                    "from where it went",
+                    forward.name(), rank);
+    llvm::ArrayRef<Task> tasks = schedule.order[rank];
+    auto made = llvm::find(tasks, forward) - tasks.begin();
+    auto taken = llvm::find_if(tasks,
+                               [&, of = of](const Task &task) {
+                                 return task.producesGradient() &&
+                                        task.stage == of.first &&
+                                        task.microBatch == of.second;
+                               }) -
+                 tasks.begin();
+    const Work::Member &sends = trip.away->members[0];
+    const Work::Member &gets = trip.back->members[1];
+    if (sends.posted <= made || gets.posted < sends.waited ||
+        gets.waited > taken)
+      return refuse("the stash of {0} does not leave rank {1} behind that task "
+                    "and come back before {2}",
+                    forward.name(), rank,
+                    taken < static_cast<int64_t>(tasks.size())
+                        ? tasks[taken].name()
+                        : "its backward, which there is not");
+  }
+  return llvm::Error::success();
 }

@@ -32,6 +32,11 @@ llvm::Expected<std::vector<StashMove>> movesWithin(const Schedule &schedule,
 std::vector<Work> worksOfMoves(const Schedule &schedule,
                                const TaskCosts &costs);
 
+/// Whether works that move stashes move what is there: each stash leaves its
+/// own rank behind its forward, once, and is back from where it went before its
+/// backward. The error names the first one that is not.
+llvm::Error checkMoves(const Schedule &schedule, llvm::ArrayRef<Work> works);
+
 } // namespace pipewright::schedules
 
 #endif // PIPEWRIGHT_PASSES_SCHEDULES_STASHMOVES_H

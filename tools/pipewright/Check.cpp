@@ -17,6 +17,7 @@
 #include "passes/schedules/MessageOrder.h"
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/StashMeter.h"
+#include "passes/schedules/StashMoves.h"
 #include "passes/schedules/WorkOrder.h"
 #include "passes/schedules/files/FilePolicy.h"
 #include "passes/schedules/files/GivenTimes.h"
@@ -190,6 +191,8 @@ judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
   std::vector<Verdict> verdicts;
   std::vector<RankGroup> groups;
   std::vector<Work> works = plan.works();
+  if (llvm::Error error = checkMoves(plan.schedule, works))
+    return std::move(error);
   if (plan.lists.empty()) {
     std::vector<int32_t> groupOfWork = numberGroups(works, groups);
     llvm::Expected<InstructionLists> lists = orderMessages(

@@ -124,6 +124,36 @@ TEST(BPipe, RandomTimesLeaveNobodyWaitingInACircle) {
   }
 }
 
+TEST(BPipe, RefusesMovesOfWhatIsNotThere) {
+  Schedule schedule = buildSchedule("bpipe", 4, 4, 8);
+  TaskCosts costs = costsWith(schedule, 1, 2, .3);
+  const std::vector<Work> works =
+      valueOf(orderWork(schedule, costs, linearEdges(4),
+                        worksOfMoves(schedule, costs)))
+          .works;
+  EXPECT_EQ("", messageOf(checkMoves(schedule, works)));
+  // Wherever one of them is taken away, doubled or moved, it is seen.
+  for (size_t number = 0; number < works.size(); ++number) {
+    const bool isAway = works[number].members[0].rank == 0;
+    std::vector<Work> wrong = works;
+    wrong[number].stash.reset();
+    EXPECT_NE("", messageOf(checkMoves(schedule, wrong)));
+    wrong = works;
+    wrong.push_back(works[number]);
+    EXPECT_NE("", messageOf(checkMoves(schedule, wrong)));
+    wrong = works;
+    wrong[number].members[isAway ? 1 : 0].rank = 2;
+    EXPECT_NE("", messageOf(checkMoves(schedule, wrong)));
+    wrong = works;
+    (isAway ? wrong[number].members[0].posted
+            : wrong[number].members[1].waited) = isAway ? 0 : 17;
+    EXPECT_NE("", messageOf(checkMoves(schedule, wrong)));
+    wrong = works;
+    ++wrong[number].stash->microBatch;
+    EXPECT_NE("", messageOf(checkMoves(schedule, wrong)));
+  }
+}
+
 TEST(BPipe, MovesHideBehindTasks) {
   for (int64_t ranks : {4, 8, 16}) {
     Schedule schedule = buildSchedule("bpipe", ranks, ranks, 4 * ranks);
