@@ -189,6 +189,17 @@ static std::string textOf(const Dispatch &dispatch, size_t indent) {
   return text + margin + "  }";
 }
 
+static std::string textOf(const Conditional &conditional, size_t indent) {
+  std::string margin(indent, ' ');
+  std::string text = margin + "if (" + conditional.condition + ") {\n";
+  for (const auto &statement : conditional.body)
+    text +=
+        std::visit([&](const auto &kind) { return textOf(kind, indent + 2); },
+                   statement) +
+        "\n";
+  return text + margin + "}";
+}
+
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//

@@ -146,11 +146,12 @@ std::string TensorWriter::shardText(pipe::OptimizerOp optimizer, bool isAlone,
   if (!optimizer || !optimizer.getShards())
     return "";
   const int64_t ratio = isRounded ? 2 : 1;
+  const auto bucket = optimizer.bucketAround(place.getBuffer());
   return ", .shard = {" +
          std::to_string((place.getBuffer().getOffset() -
-                         optimizer.getWeights().getOffset()) /
+                         optimizer.getWeights().getOffset() - bucket.begin) /
                         ratio) +
-         ", " + std::to_string(optimizer.getShardBytes() / ratio) +
+         ", " + std::to_string(bucket.bytes / optimizer.countShards() / ratio) +
          (isAlone ? ", true}" : "}");
 }
 

@@ -107,12 +107,15 @@ Local RankBuffers::rangeOf(pipe::CollectiveOp op) {
   } else if (stage && stage->optimizer) {
     pipe::OptimizerOp optimizer = stage->optimizer;
     std::string number = std::to_string(stage->number);
+    auto declared = [&](const char *what, pipe::BufferAttr range) {
+      return declare(what + number, optimizer.partOf(range, op.getBucket()));
+    };
     if (isOfGradients)
-      return declare("gradients" + number, optimizer.getGradients());
+      return declared("gradients", optimizer.getGradients());
     if (!op.getRounded())
-      return declare("weights" + number, optimizer.getWeights());
+      return declared("weights", optimizer.getWeights());
     if (optimizer.getRounded())
-      return declare("rounded" + number, *optimizer.getRounded());
+      return declared("rounded", *optimizer.getRounded());
   }
   op.emitOpError("is about what its stage has no place for");
   return {};
@@ -131,9 +134,13 @@ RankBuffers::keptGradients(pipe::KeepGradientsOp op) {
   pipe::OptimizerOp optimizer = stage->optimizer;
   pipe::BufferAttr all = optimizer.getGradients();
   std::string number = std::to_string(stage->number);
-  return KeptGradients{declare("gradients" + number, all),
-                       partOf("part" + number, all),
-                       declare("kept" + number, *optimizer.getKept())};
+  KeptGradients gradients{declare("gradients" + number, all), {}};
+  for (const auto &bucket : optimizer.bucketsOfWeights())
+    gradients.parts.push_back(
+        {partOf("part" + number, optimizer.partOf(all, bucket)),
+         declare("kept" + number,
+                 optimizer.partOf(*optimizer.getKept(), bucket))});
+  return gradients;
 }
 
 std::vector<RankBuffers::FoldedSums>
@@ -161,7 +168,7 @@ RankBuffers::foldedSums(pipe::FoldGradientsOp op) {
 }
 
 Local RankBuffers::partOf(const std::string &name, pipe::BufferAttr range) {
-  Local &part = parts[name];
+  Local &part = parts[{name, range.getOffset()}];
   if (!part)
     part = writer.shard(name, range.getOffset(), range.getBytes());
   return part;
@@ -183,14 +190,18 @@ RankBuffers::loadedParts(pipe::LoadWeightsOp op) {
   }
   std::string number = std::to_string(stage->number);
   std::vector<LoadedPart> parts;
-  for (pipe::CollectiveOp gather : gathers)
+  for (pipe::CollectiveOp gather : gathers) {
+    auto part = [&](pipe::BufferAttr range) {
+      return optimizer.partOf(range, gather.getBucket());
+    };
     if (!gather.getRounded())
-      parts.push_back({declare("home" + number, *optimizer.getHome()),
-                       partOf("own" + number, optimizer.getWeights())});
+      parts.push_back({declare("home" + number, part(*optimizer.getHome())),
+                       partOf("own" + number, part(optimizer.getWeights()))});
     else
       parts.push_back(
-          {declare("roundedHome" + number, *optimizer.getRoundedHome()),
-           partOf("ownRounded" + number, *optimizer.getRounded())});
+          {declare("roundedHome" + number, part(*optimizer.getRoundedHome())),
+           partOf("ownRounded" + number, part(*optimizer.getRounded()))});
+  }
   return parts;
 }
 

@@ -41,8 +41,13 @@ public:
   /// All weights of a stage, in one of their versions.
   Local weightsAt(const StageLayout &stage, pipe::BufferAttr place);
   Local rangeOf(pipe::CollectiveOp op);
+  /// A part of a range that belongs to this replica, and where it keeps that.
+  struct KeptPart {
+    Local part, kept;
+  };
   struct KeptGradients {
-    Local all, part, kept;
+    Local all;
+    std::vector<KeptPart> parts;
   };
   std::optional<KeptGradients> keptGradients(pipe::KeepGradientsOp op);
   /// A range of gradients, and the sums of it that are aside.
@@ -56,8 +61,8 @@ public:
   struct LoadedPart {
     Local home, part;
   };
-  /// Of the weights, and of their bf16 copies, if tasks read those. Empty, with
-  /// a diagnostic, where there is no place for them.
+  /// Of the weights, and of their bf16 copies, if tasks read those, by bucket.
+  /// Empty, with a diagnostic, where there is no place for them.
   std::vector<LoadedPart> loadedParts(pipe::LoadWeightsOp op);
 
 private:
@@ -70,8 +75,8 @@ private:
   const ProgramLayout &layout;
   pipe::RankOp rank;
   llvm::DenseMap<mlir::Value, Local> buffers;
-  /// By name: the part of a range that is this replica's.
-  std::map<std::string, Local> parts;
+  /// By name and place: the part of a range that is this replica's.
+  std::map<std::pair<std::string, int64_t>, Local> parts;
   /// What was declared, by name and place, and how many of each name.
   std::map<std::tuple<std::string, int64_t, int64_t>, Local> declared;
   llvm::StringMap<int64_t> counts;

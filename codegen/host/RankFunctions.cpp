@@ -333,9 +333,11 @@ LogicalResult RankWriter::writeLine(Operation *op) {
             buffers.keptGradients(keep);
         if (!gradients)
           return failure();
-        writer.accumulate(gradients->part, gradients->kept);
+        for (const auto &[part, kept] : gradients->parts) {
+          writer.accumulate(part, kept);
+          lastWork = {kept, " is kept"};
+        }
         writer.zero(gradients->all);
-        lastWork = {gradients->kept, " is kept"};
         return success();
       })
       .Case([&](pipe::FoldGradientsOp fold) { return writeFold(fold); })

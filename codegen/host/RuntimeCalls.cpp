@@ -90,7 +90,7 @@ Local FunctionWriter::parameter(size_t index) const {
 Local FunctionWriter::buffer(StringRef name, int64_t offset, int64_t bytes,
                              StringRef family) {
   Local buffer(names.unique(name), family);
-  function.body.push_back(BufferDeclaration{buffer, {}, offset, bytes});
+  declare(BufferDeclaration{buffer, {}, offset, bytes});
   return buffer;
 }
 
@@ -98,16 +98,30 @@ Local FunctionWriter::part(StringRef name, const Local &whole, int64_t offset,
                            int64_t bytes) {
   Local buffer(names.unique(name));
   used.insert(whole.name());
-  function.body.push_back(BufferDeclaration{buffer, whole, offset, bytes});
+  declare(BufferDeclaration{buffer, whole, offset, bytes});
   return buffer;
 }
 
 Local FunctionWriter::shard(StringRef name, int64_t offset, int64_t bytes) {
   Local buffer(names.unique(name));
   used.insert(rankName);
-  function.body.push_back(
-      BufferDeclaration{buffer, {}, offset, bytes, "rank.shardOf"});
+  declare(BufferDeclaration{buffer, {}, offset, bytes, "rank.shardOf"});
   return buffer;
+}
+
+void FunctionWriter::onReplica(int64_t replica) {
+  used.insert(rankName);
+  alone = function.body.size();
+  function.body.push_back(
+      Conditional{"rank.replica() == " + std::to_string(replica), {}});
+}
+
+void FunctionWriter::declare(BufferDeclaration declaration) {
+  if (alone)
+    std::get<Conditional>(function.body[*alone])
+        .body.push_back(std::move(declaration));
+  else
+    function.body.push_back(std::move(declaration));
 }
 
 void FunctionWriter::comment(StringRef text) {
@@ -127,7 +141,11 @@ void FunctionWriter::add(CallStatement statement) {
     if (auto *local = std::get_if<Local>(&word))
       used.insert(local->name());
   });
-  function.body.push_back(std::move(statement));
+  if (alone)
+    std::get<Conditional>(function.body[*alone])
+        .body.push_back(std::move(statement));
+  else
+    function.body.push_back(std::move(statement));
 }
 
 /// The arguments of a function of the runtime: the rank comes first.

@@ -46,6 +46,10 @@ public:
   /// What stands for an operand that is not there.
   static CallArgument absent() { return std::string("Buffer()"); }
 
+  /// What is written from here to `everywhere` is for one replica alone.
+  void onReplica(int64_t replica);
+  void everywhere() { alone.reset(); }
+
   void comment(llvm::StringRef text);
   /// Puts a comment behind the statement before.
   void commentBehind(Tokens text);
@@ -104,6 +108,7 @@ public:
   CallArgument microBatch() const;
 
 private:
+  void declare(BufferDeclaration declaration);
   void add(CallStatement statement);
   void callMember(llvm::StringRef member,
                   llvm::ArrayRef<CallArgument> arguments);
@@ -111,6 +116,8 @@ private:
   const HostStyle &style;
   Function function;
   NameScope names;
+  /// Where what is for one replica alone stands in the body.
+  std::optional<size_t> alone;
   /// Parameters and locals that some statement reads.
   llvm::StringSet<> used;
 };

@@ -295,15 +295,15 @@ private:
                ? writer.shard(name, planned.getOffset(), planned.getBytes())
                : buffer(name, planned);
   }
-  /// The bytes of a range in front of matrices, `ratio` times as few as those
-  /// of weights.
-  pipe::BufferAttr elementwise(pipe::BufferAttr range, int64_t ratio = 1) {
+  /// The `bytes` of a range in front of matrices; all where it has none.
+  pipe::BufferAttr inFront(pipe::BufferAttr range, int64_t bytes) {
     if (!optimizer.getElementwise())
       return range;
     return pipe::BufferAttr::get(range.getContext(), range.getSpace(),
-                                 range.getOffset(),
-                                 optimizer.getKernelBytes() / ratio);
+                                 range.getOffset(), bytes);
   }
+  /// The matrix at `place` in a flat range, or in a replica's part of one.
+  pipe::BufferAttr matrixIn(pipe::BufferAttr range, pipe::BufferAttr place);
   void launch(SymbolRefAttr kernel, ArrayRef<Local> arguments) {
     StringRef called = kernel.getLeafReference().getValue();
     preparations.kernel(called);
@@ -340,21 +340,38 @@ void UpdateWriter::writeRange(const std::string &name, SymbolRefAttr kernel,
                               std::optional<pipe::BufferAttr> rounded) {
   std::string prefix = name.empty() ? "" : name + "_";
   const std::string sums = name.empty() ? "gradients" : "d_" + name;
+  const int64_t bytes = optimizer.getKernelBytes();
   SmallVector<Local> arguments = {
-      optimizer.getHome() ? buffer("weights", *optimizer.getHome())
-                          : updated(name.empty() ? "weights" : name, weights),
-      optimizer.getKept() ? buffer(sums, *optimizer.getKept())
+      optimizer.getHome()
+          ? buffer("weights", inFront(*optimizer.getHome(), bytes))
+          : updated(name.empty() ? "weights" : name, weights),
+      optimizer.getKept() ? buffer(sums, inFront(*optimizer.getKept(), bytes))
                           : updated(sums, gradients)};
   for (auto state : optimizer.getStates().getAsRange<pipe::BufferAttr>())
-    arguments.push_back(buffer(
-        prefix + "state",
-        optimizer.getShards() ? state : optimizer.partOf(state, weights)));
+    arguments.push_back(
+        buffer(prefix + "state", optimizer.getShards()
+                                     ? inFront(state, bytes)
+                                     : optimizer.partOf(state, weights)));
   arguments.push_back(hyper());
   if (rounded)
-    arguments.push_back(optimizer.getRoundedHome()
-                            ? buffer("rounded", *optimizer.getRoundedHome())
-                            : updated(prefix + "rounded", *rounded));
+    arguments.push_back(
+        optimizer.getRoundedHome()
+            ? buffer("rounded", inFront(*optimizer.getRoundedHome(), bytes / 2))
+            : updated(prefix + "rounded", *rounded));
   launch(kernel, arguments);
+}
+
+pipe::BufferAttr UpdateWriter::matrixIn(pipe::BufferAttr range,
+                                        pipe::BufferAttr place) {
+  // Where it would be if the part of the first replica went on.
+  const pipe::BufferAttr whole = optimizer.partOf(range, place);
+  const int64_t part =
+      optimizer.bucketAround(place).bytes / optimizer.countShards();
+  const int64_t ratio = place.getBytes() / whole.getBytes();
+  return pipe::BufferAttr::get(range.getContext(), range.getSpace(),
+                               whole.getOffset() -
+                                   optimizer.replicaOf(place) * part / ratio,
+                               whole.getBytes());
 }
 
 void UpdateWriter::writeMatrix(pipe::PlaceOp place) {
@@ -365,13 +382,16 @@ void UpdateWriter::writeMatrix(pipe::PlaceOp place) {
   const runtime::OrthogonalizeShape shape = nn::orthogonalizeShape(weight);
   Local direction =
       writer.buffer(name + "_direction", workspace, shape.bytes());
-  Local gradient = buffer("d_" + name, *place.getGradient());
+  Local gradient =
+      buffer("d_" + name, optimizer.getKept() ? matrixIn(*optimizer.getKept(),
+                                                         place.getBuffer())
+                                              : *place.getGradient());
   SmallVector<Local> arguments;
   for (auto [state, kept] : llvm::zip_equal(
            optimizer.getStates().getAsRange<pipe::BufferAttr>(), layout.states))
     if (kept.isOfMatrices)
       arguments.push_back(
-          buffer(name + "_state", optimizer.partOf(state, place.getBuffer())));
+          buffer(name + "_state", matrixIn(state, place.getBuffer())));
   arguments.append({gradient, hyper(), direction});
   launch(place.getKernelAttr(), arguments);
 
@@ -381,27 +401,46 @@ void UpdateWriter::writeMatrix(pipe::PlaceOp place) {
       {preparations.add(call), direction,
        writer.buffer(name + "_products", workspace + nn::directionBytes(weight),
                      shape.workspaceBytes())});
-  arguments = {buffer(name, place.getBuffer()), gradient, direction, hyper()};
+  arguments = {buffer(name, optimizer.getHome() ? matrixIn(*optimizer.getHome(),
+                                                           place.getBuffer())
+                                                : place.getBuffer()),
+               gradient, direction, hyper()};
   if (place.getRounded())
-    arguments.push_back(buffer(name + "_rounded", *place.getRounded()));
+    arguments.push_back(
+        buffer(name + "_rounded",
+               optimizer.getRoundedHome()
+                   ? matrixIn(*optimizer.getRoundedHome(), place.getBuffer())
+                   : *place.getRounded()));
   launch(place.getFinishAttr(), arguments);
 }
 
 void UpdateWriter::write(llvm::raw_ostream &os) {
   writer.task("U", stage.number, false);
   if (SymbolRefAttr kernel = optimizer.getKernelAttr()) {
+    const auto bytes =
+        static_cast<int64_t>(optimizer.getElementwise().value_or(0));
     std::optional<pipe::BufferAttr> rounded = optimizer.getRounded();
     if (rounded)
-      rounded = elementwise(*rounded, /*ratio=*/2);
-    writeRange("", kernel, elementwise(optimizer.getWeights()),
-               elementwise(optimizer.getGradients()), rounded);
+      rounded = inFront(*rounded, bytes / 2);
+    writeRange("", kernel, inFront(optimizer.getWeights(), bytes),
+               inFront(optimizer.getGradients(), bytes), rounded);
   }
+  std::map<int64_t, SmallVector<pipe::PlaceOp>> matrices;
   for (pipe::PlaceOp place : updatedPlaces(layout, stage))
     if (optimizer.takesAsMatrix(place))
-      writeMatrix(place);
+      matrices[optimizer.replicaOf(place.getBuffer())].push_back(place);
     else if (!optimizer.getKernelAttr())
       writeRange(makeIdentifier(place.getWeight()), place.getKernelAttr(),
                  place.getBuffer(), *place.getGradient(), place.getRounded());
+  if (!matrices.empty())
+    hyper();
+  for (const auto &[replica, places] : matrices) {
+    if (optimizer.getShards())
+      writer.onReplica(replica);
+    for (pipe::PlaceOp place : places)
+      writeMatrix(place);
+    writer.everywhere();
+  }
   if (optimizer.getShards() && !optimizer.getKept())
     writer.zero(buffer("allGradients", optimizer.getGradients()));
   printFunction(os, ("Stage " + Twine(stage.number) + ", update").str(),

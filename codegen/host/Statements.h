@@ -114,8 +114,15 @@ struct Dispatch {
   std::vector<CallStatement> cases;
 };
 
-using Statement = std::variant<Comment, BlankLine, BufferDeclaration,
-                               ValueTable, CallStatement, Dispatch>;
+/// What is done where a condition holds.
+struct Conditional {
+  std::string condition;
+  std::vector<std::variant<BufferDeclaration, CallStatement>> body;
+};
+
+using Statement =
+    std::variant<Comment, BlankLine, BufferDeclaration, ValueTable,
+                 CallStatement, Dispatch, Conditional>;
 
 struct Parameter {
   /// With what separates it from the name: `Rank &`, `Buffer `.

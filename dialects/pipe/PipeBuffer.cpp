@@ -84,23 +84,81 @@ LogicalResult OptimizerOp::verify() {
   // (C8)
   if (getElementwise().has_value() != getWorkspace().has_value() ||
       (getElementwise() &&
-       (getShards() || static_cast<int64_t>(*getElementwise()) < 0 ||
+       (static_cast<int64_t>(*getElementwise()) < 0 ||
         static_cast<int64_t>(*getElementwise()) >= getWeights().getBytes())))
-    return emitOpError("expects elementwise bytes with a workspace, without "
-                       "shards, and fewer than ")
+    return emitOpError("expects elementwise bytes with a workspace, and fewer "
+                       "than ")
            << getWeights().getBytes();
+  // (C9)
+  int64_t rest = getBuckets() ? getWeights().getBytes() : 0;
+  for (int64_t bytes : getBuckets().value_or(ArrayRef<int64_t>()))
+    rest = bytes > 0 && bytes <= rest ? rest - bytes : -1;
+  if (rest != 0 || (getBuckets() && !getShards()))
+    return emitOpError("expects buckets of shards, of ")
+           << getWeights().getBytes() << " bytes together";
   if (!getShards())
     return success();
+  const auto buckets = bucketsOfWeights();
+  // (C8)
+  if (getElementwise() && llvm::none_of(buckets, [&](const Bucket &bucket) {
+        return bucket.begin == static_cast<int64_t>(*getElementwise());
+      }))
+    return emitOpError("expects matrices from the beginning of a bucket on, "
+                       "but got ")
+           << *getElementwise() << " elementwise bytes";
   // (C3)
   int64_t replicas = programOf((*this)->getParentOfType<ModuleOp>()).replicas;
   if (static_cast<int64_t>(*getShards()) != replicas)
     return emitOpError("expects a shard for each of ")
            << replicas << " replicas, but has " << *getShards();
   // (C4)
-  if (getWeights().getBytes() % (replicas * kShardAlignment) != 0)
-    return emitOpError("expects a range of shards of a multiple of ")
-           << kShardAlignment << " bytes, but got " << getWeights();
+  for (const Bucket &bucket : buckets)
+    if (bucket.bytes % (replicas * kShardAlignment) != 0)
+      return emitOpError("expects a range of shards of a multiple of ")
+             << kShardAlignment << " bytes, but got "
+             << partOf(getWeights(), bucket);
   return success();
+}
+
+SmallVector<OptimizerOp::Bucket> OptimizerOp::bucketsOfWeights() {
+  const std::optional<ArrayRef<int64_t>> sizes = getBuckets();
+  if (!sizes)
+    return {{0, getWeights().getBytes()}};
+  SmallVector<Bucket> all;
+  int64_t begin = 0;
+  for (int64_t bytes : *sizes) {
+    all.push_back({begin, bytes});
+    begin += bytes;
+  }
+  return all;
+}
+
+OptimizerOp::Bucket OptimizerOp::bucketAround(BufferAttr place) {
+  const int64_t distance = place.getOffset() - getWeights().getOffset();
+  for (const Bucket &bucket : bucketsOfWeights())
+    if (distance < bucket.begin + bucket.bytes)
+      return bucket;
+  return bucketsOfWeights().back();
+}
+
+BufferAttr OptimizerOp::partOf(BufferAttr range, Bucket bucket) {
+  const int64_t ratio = getWeights().getBytes() / range.getBytes();
+  return BufferAttr::get(getContext(), range.getSpace(), range.getIndex(),
+                         range.getOffset() + bucket.begin / ratio,
+                         bucket.bytes / ratio);
+}
+
+BufferAttr OptimizerOp::partOf(BufferAttr range,
+                               std::optional<uint64_t> bucket) {
+  const auto buckets = bucketsOfWeights();
+  return bucket && *bucket < buckets.size() ? partOf(range, buckets[*bucket])
+                                            : range;
+}
+
+int64_t OptimizerOp::replicaOf(BufferAttr place) {
+  const Bucket bucket = bucketAround(place);
+  return (place.getOffset() - getWeights().getOffset() - bucket.begin) /
+         (bucket.bytes / countShards());
 }
 
 bool OptimizerOp::takesAsMatrix(PlaceOp place) {
@@ -115,10 +173,14 @@ BufferAttr OptimizerOp::partOf(BufferAttr range, BufferAttr place) {
                  llvm::is_contained(getStates(), range);
   int64_t ratio =
       !isShard && range.getBytes() < getWeights().getBytes() ? 2 : 1;
-  int64_t distance = place.getOffset() - getWeights().getOffset();
+  const Bucket bucket = bucketAround(place);
+  const int64_t distance =
+      place.getOffset() - getWeights().getOffset() - bucket.begin;
+  // States that no matrix has are as large as what is in front of these.
+  const int64_t begin =
+      bucket.begin == 0 ? range.getOffset() : partOf(range, bucket).getOffset();
   return BufferAttr::get(getContext(), BufferSpace::arena,
-                         range.getOffset() + distance / ratio,
-                         place.getBytes() / ratio);
+                         begin + distance / ratio, place.getBytes() / ratio);
 }
 
 LogicalResult ArenaOp::verifyRegions() {

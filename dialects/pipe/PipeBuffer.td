@@ -89,6 +89,9 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
 
     If replicas share the update, each of `shards` has an equal part of the
     ranges, in their order: it updates that part alone, and `states` are of it.
+    Where `buckets` says how many bytes of the ranges are one bucket, it has an
+    equal part of each, and these lie one behind the other in what is of its
+    part alone.
     So is `kept`: where a stage's gradients are summed over replicas more than
     once in a step, the sums of that part are added there, and the update takes
     them from there. `home` is what a replica keeps of the weights from step to step,
@@ -103,20 +106,23 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     Where the optimizer takes matrices as a whole, these lie behind the first
     `elementwise` bytes of the ranges: `kernel` updates only what is in front of
     them, and states that no matrix has are only of that. The products of the
-    update have room in `workspace`.
+    update have room in `workspace`. If replicas share the update, matrices are
+    buckets of their own, and each lies in the part of one replica, which
+    updates it.
 
     Constraints:
     - (C1) `rounded` has half of the weights' bytes.
     - (C2) each of `versions` has the size of what tasks read: of `rounded`
       where it is given, else of `weights`.
     - (C3) there are as many `shards` as replicas.
-    - (C4) a part is a multiple of `kShardAlignment` long.
+    - (C4) a part, of each bucket, is a multiple of `kShardAlignment` long.
     - (C5) `kept` and `home` are of shards, and have the size of a part.
     - (C6) `rounded_home` is of `home` and `rounded`, and has half the size of
       `home`.
     - (C7) `aside` holds a whole number of sums.
-    - (C8) `elementwise` is less than the weights' bytes, and stands beside
-      `workspace` and no `shards`.
+    - (C8) `elementwise` is less than the weights' bytes, stands beside
+      `workspace`, and ends a bucket where there are `shards`.
+    - (C9) `buckets` are of shards, and together as large as the weights.
 
     Example:
     ```mlir
@@ -136,9 +142,10 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     OptionalAttr<Pipe_BufferAttr>:$kept, OptionalAttr<Pipe_BufferAttr>:$home,
     OptionalAttr<Pipe_BufferAttr>:$rounded_home,
     OptionalAttr<Pipe_BufferAttr>:$aside, OptionalAttr<I64Attr>:$elementwise,
-    OptionalAttr<Pipe_BufferAttr>:$workspace);
+    OptionalAttr<Pipe_BufferAttr>:$workspace,
+    OptionalAttr<DenseI64ArrayAttr>:$buckets);
   let assemblyFormat = [{
-    $stage (`kernel` $kernel^)? (`shards` $shards^)? `weights` $weights
+    $stage (`kernel` $kernel^)? (`shards` $shards^)? (`buckets` $buckets^)? `weights` $weights
     (`home` $home^)? `gradients` $gradients (`kept` $kept^)? (`aside` $aside^)?
     `states` $states `hyper` $hyper (`rounded` $rounded^)?
     (`rounded_home` $rounded_home^)? (`versions` $versions^)?
@@ -151,21 +158,37 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     }
     /// The newest version of what tasks read.
     BufferAttr getNewest() { return getRounded().value_or(getWeights()); }
+    /// A bucket of the weights: where it begins in their range, and its bytes.
+    struct Bucket {
+      int64_t begin, bytes;
+    };
+    /// All of them; one, if the ranges are not cut into several.
+    llvm::SmallVector<Bucket> bucketsOfWeights();
+    /// The one that has the weight at `place`.
+    Bucket bucketAround(BufferAttr place);
+    /// What a bucket has of a flat range, or of a replica's part of one.
+    BufferAttr partOf(BufferAttr range, Bucket bucket);
+    /// The same of the one that a collective is of, or all of the range.
+    BufferAttr partOf(BufferAttr range, std::optional<uint64_t> bucket);
     /// The part of a flat range, as large as the weights or half as large, that
     /// belongs to a weight at `place` among them. Of what a replica has a part
-    /// of alone (states, `kept`, `home`): where that would be if all of the
-    /// range were there.
+    /// of alone (states, `kept`, `home`): where that would be if that of the
+    /// first replica went on.
     BufferAttr partOf(BufferAttr range, BufferAttr place);
     /// Whether the weight at `place` is a matrix that is taken as a whole.
     bool takesAsMatrix(PlaceOp place);
-    /// The bytes that `kernel` updates.
+    /// The replica in whose part a weight begins.
+    int64_t replicaOf(BufferAttr place);
+    /// The bytes that `kernel` updates, on one replica.
     int64_t getKernelBytes() {
-      return getElementwise() ? static_cast<int64_t>(*getElementwise())
+      return getElementwise() ? static_cast<int64_t>(*getElementwise()) / countShards()
                               : getShardBytes();
     }
+    /// 1 if replicas do not share the update.
+    int64_t countShards() { return getShards().value_or(1); }
     /// The bytes of the range that a replica updates.
     int64_t getShardBytes() {
-      return getWeights().getBytes() / static_cast<int64_t>(getShards().value_or(1));
+      return getWeights().getBytes() / countShards();
     }
   }];
   let hasVerifier = 1;

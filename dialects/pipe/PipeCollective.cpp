@@ -157,8 +157,11 @@ static std::pair<ReplicaState, ReplicaState> statesOf(CollectiveOp op,
     return {now, now};
   if (op.getRounded())
     return {now, ReplicaState::whole};
-  return {facts.reduces ? ReplicaState::partial : ReplicaState::split,
-          facts.replicates ? ReplicaState::whole : ReplicaState::split};
+  const auto after =
+      facts.replicates ? ReplicaState::whole : ReplicaState::split;
+  if (op.getBucket().value_or(0) > 0)
+    return {after, after};
+  return {facts.reduces ? ReplicaState::partial : ReplicaState::split, after};
 }
 
 LogicalResult CollectiveOp::verify() {
@@ -198,6 +201,9 @@ LogicalResult CollectiveOp::verify() {
   // (C5)
   if (getRounded() && isOfGradients())
     return emitOpError("is of gradients, which have no rounded copy");
+  // (C7)
+  if (getBucket() && (!getOver().isOfReplicas() || getWeight()))
+    return emitOpError("expects a bucket over replicas, of no single weight");
   return success();
 }
 
@@ -337,6 +343,8 @@ std::string CollectiveOp::getLabel(const StepContext &) {
     text += " of rounded weights";
   if (getWeight())
     text += " of '@" + getWeight()->str() + "'";
+  if (getBucket())
+    text += " of bucket " + std::to_string(*getBucket());
   text += " in stage '@" + getStage().str() + "'";
   if (getEvent())
     text += " (event " + std::to_string(*getEvent()) + ")";

@@ -22,7 +22,8 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     they do, stands in `runtime/calls/CollectiveKinds.h`.
 
     `of` names one weight; without it, all that the optimizer of `stage` updates
-    is meant. `rounded` means the copies of weights that tasks read as bf16, in
+    is meant, or one `bucket` of it (`buckets` of `pipe.optimizer`), of which
+    collectives stand one behind the other from bucket 0 on. `rounded` means the copies of weights that tasks read as bf16, in
     place of the weights themselves.
 
     The members are the ranks that `over` lists, of one replica; `over replicas`
@@ -51,8 +52,10 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     - (C5) only kinds that do not add may be of `rounded` weights.
     - (C6) over replicas, `all_reduce` makes a `partial` value whole,
       `reduce_scatter` a `partial` one `split`, and `all_gather` a `split` one
-      whole; `rounded` weights are gathered of one that is whole, too. All
-      others leave what replicas have of the value as it is.
+      whole; `rounded` weights are gathered of one that is whole, too. A bucket
+      behind the first takes what that made. All others leave what replicas
+      have of the value as it is.
+    - (C7) a `bucket` is over replicas, and of no single weight.
 
     Life span: made by `pipe-synchronize-weights`, in rank programs from
     `pipe-insert-transfers` on.
@@ -68,15 +71,16 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     ```
   }];
   let arguments = (ins Pipe_CollectiveKindAttr:$kind,
-    UnitAttr:$rounded, OptionalAttr<FlatSymbolRefAttr>:$weight, FlatSymbolRefAttr:$stage,
-    AnyTypeOf<[Pipe_GradientType, Pipe_UpdatedType]>:$value,
+    UnitAttr:$rounded, OptionalAttr<FlatSymbolRefAttr>:$weight,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$bucket,
+    FlatSymbolRefAttr:$stage, AnyTypeOf<[Pipe_GradientType, Pipe_UpdatedType]>:$value,
     Pipe_GroupAttr:$over,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$root,
     Pipe_OptionalBuffers:$buffers,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$event);
   let results = (outs AnyTypeOf<[Pipe_GradientType, Pipe_UpdatedType]>:$result);
   let assemblyFormat = [{
-    $kind (`rounded` $rounded^)? (`of` $weight^)? `in` $stage `(` $value `)` `over` custom<Group>($over)
+    $kind (`rounded` $rounded^)? (`of` $weight^)? (`bucket` $bucket^)? `in` $stage `(` $value `)` `over` custom<Group>($over)
     (`root` $root^)? (`buffers` $buffers^)? (`event` $event^)? attr-dict
     `:` functional-type($value, $result)
   }];
@@ -87,10 +91,12 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     /// The bytes beside the range that its rank needs, which is that of its
     /// program, where the range has so many bytes.
     int64_t scratchBytes(int64_t rangeBytes);
-    /// Whether both may be under way: they are about two weights.
+    /// Whether both may be under way: they are about two weights, or buckets.
     bool isApartFrom(CollectiveOp other) {
-      return getWeightAttr() && other.getWeightAttr() &&
-             getWeightAttr() != other.getWeightAttr();
+      return (getWeightAttr() && other.getWeightAttr() &&
+              getWeightAttr() != other.getWeightAttr()) ||
+             (getBucket() && other.getBucket() &&
+              getBucket() != other.getBucket());
     }
     /// The wait that ends it; null where there is none.
     WaitCollectiveOp getWait();
@@ -144,10 +150,6 @@ def Pipe_KeepGradientsOp : Pipe_ScheduledOp<"keep_gradients", [
   let results = (outs Pipe_GradientType:$result);
   let assemblyFormat = [{
     `in` $stage `(` $gradients `)` attr-dict `:` type($gradients)
-  }];
-  let extraClassDeclaration = [{
-    /// The collective that made what it takes; null where none did.
-    CollectiveOp getSum() { return getGradients().getDefiningOp<CollectiveOp>(); }
   }];
   let hasVerifier = 1;
 }

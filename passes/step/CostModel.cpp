@@ -109,27 +109,6 @@ void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
     costs.weightStashBytes += bytesOf(outputs[index]);
 }
 
-/// The products of an optimizer that takes matrices as a whole.
-static double matrixSeconds(ModuleOp module, pipe::StageOp stage,
-                            const MachineModel &machine) {
-  nn::OptimizerAttr optimizer = pipe::programOf(module).optimizer;
-  if (!optimizer || !optimizer.getChoice().takesMatrices())
-    return 0;
-  llvm::SmallSetVector<Attribute, 8> read;
-  stage.getForward().walk(
-      [&](nn::ParameterOp op) { read.insert(op.getWeightAttr()); });
-  double seconds = 0;
-  for (Attribute name : read) {
-    auto weight = module.lookupSymbol<nn::WeightOp>(
-        cast<FlatSymbolRefAttr>(name).getAttr());
-    if (weight && weight.getOutputs() &&
-        weight.getRole() == nn::WeightRole::Parameter)
-      seconds +=
-          nn::orthogonalizeShape(weight).operations() / machine.matmulFlops;
-  }
-  return seconds;
-}
-
 DictionaryAttr machineAttribute(const MachineModel &machine,
                                 MLIRContext *context) {
   Builder builder(context);
@@ -206,7 +185,6 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
       cost.weightGradient = secondsOf(stage.getWeightGradient());
     }
     countKeptBytes(stage, cost);
-    cost.update = matrixSeconds(module, stage, machine);
     costs.stages.push_back(cost);
   }
   return costs;

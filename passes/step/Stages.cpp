@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/step/Stages.h"
+#include "passes/step/Buckets.h"
 #include "passes/step/TaskTimes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -285,10 +286,11 @@ schedules::TaskCosts Stages::costs(StepMode mode,
   schedules::TaskCosts costs = predictCosts(module, machine, mode);
   if (mode == StepMode::evaluate)
     return costs;
-  for (auto [stage, cost] : llvm::enumerate(costs.stages))
-    cost.update +=
-        static_cast<double>(updateBytes(static_cast<int32_t>(stage))) /
-        machine.bandwidth;
+  for (auto [number, cost] : llvm::enumerate(costs.stages)) {
+    const auto stage = static_cast<int32_t>(number);
+    cost.update += static_cast<double>(updateBytes(stage)) / machine.bandwidth +
+                   matrixOperations(*this, stage) / machine.matmulFlops;
+  }
   applyTaskTimes(module, costs);
   return costs;
 }

@@ -6,6 +6,7 @@
 
 #include "passes/step/StepGraph.h"
 
+#include "passes/step/Buckets.h"
 #include "passes/step/RunningStatistics.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -25,18 +26,20 @@ static schedules::Work describe(const Stages &stages, CollectiveOp op) {
     work.replicas = op.countMembers();
   std::string of;
   int32_t stage = stages.numberOf(op.getStage());
-  for (const WeightGroup &group : stages.weights()) {
-    bool isMeant = op.getWeight() ? group.weight.getSymName() == *op.getWeight()
-                                  : llvm::is_contained(group.stages, stage) &&
-                                        group.isUpdatedIn(stage);
-    if (isMeant)
-      work.bytes +=
-          byteSize(group.weight.getTensorType()) / (op.getRounded() ? 2 : 1);
-  }
-  if (op.getWeight())
+  if (op.getWeight()) {
+    if (const WeightGroup *group = stages.groupOf(op.getWeightAttr()))
+      work.bytes = byteSize(group->weight.getTensorType());
     of = "'" + op.getWeight()->str() + "'";
-  else
+  } else {
+    for (auto [number, bucket] : llvm::enumerate(bucketsOf(stages, stage)))
+      if (number == op.getBucket().value_or(number))
+        work.bytes += bucket.bytes();
     of = "stage " + std::to_string(stages.originalOf(stage));
+  }
+  if (op.getRounded())
+    work.bytes /= 2;
+  if (op.getBucket())
+    of += ", bucket " + std::to_string(*op.getBucket());
   work.name = (op.isOfGradients() ? "gradients of " : "weights of ") + of;
   return work;
 }

@@ -25,7 +25,9 @@ static int64_t rangeBytes(ArenaOp arena, CollectiveOp op) {
       return place.getBuffer().getBytes() / (op.getRounded() ? 2 : 1);
     if (auto optimizer = dyn_cast<OptimizerOp>(fixed);
         optimizer && !op.getWeight() && optimizer.getStage() == op.getStage())
-      return optimizer.getWeights().getBytes() / (op.getRounded() ? 2 : 1);
+      return optimizer.partOf(optimizer.getWeights(), op.getBucket())
+                 .getBytes() /
+             (op.getRounded() ? 2 : 1);
   }
   return 0;
 }

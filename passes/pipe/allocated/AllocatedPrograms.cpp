@@ -180,10 +180,13 @@ FailureOr<int64_t> ProgramBuffersVerifier::scratchOf(CollectiveOp op) {
               : op.getRounded()  ? place.getRounded()
                                  : place.getBuffer();
     else if (!op.getWeight() && optimizer &&
-             optimizer.getStage() == op.getStage())
+             optimizer.getStage() == op.getStage()) {
       range = op.isOfGradients() ? optimizer.getGradients()
               : op.getRounded()  ? optimizer.getRounded()
                                  : optimizer.getWeights();
+      if (range)
+        range = optimizer.partOf(*range, op.getBucket());
+    }
   }
   if (!range)
     return op.emitOpError("is about what its stage has no place for");

@@ -20,16 +20,53 @@ ArenaLayout::Range ArenaLayout::allocate(int64_t bytes) {
   return range;
 }
 
-/// Padding between weights, and behind the last one to the end of a shard, is
-/// part of the flat range: it starts as zero, gets no gradient, and stays zero
-/// under every optimizer.
-ArenaLayout::Range ArenaLayout::around(Range first, Range last) const {
-  int64_t bytes = last.offset + last.bytes - first.offset;
-  int64_t whole = shards == 1
-                      ? alignedSize(bytes)
-                      : llvm::divideCeil(bytes, shards * kShardAlignment) *
-                            shards * kShardAlignment;
-  return {first.offset, whole};
+/// Puts the weights of a bucket behind what a flat range has, and returns the
+/// bytes of the bucket. Matrices that a replica each updates lie in its part;
+/// all parts are as long as the longest.
+int64_t ArenaLayout::arrangeBucket(Flat &flat, const Bucket &bucket,
+                                   int32_t stage) {
+  std::vector<Place *> places;
+  for (const WeightGroup *group : bucket.weights)
+    for (Place &place : allPlaces)
+      if (place.stage == stage && place.group == group)
+        places.push_back(&place);
+  llvm::append_range(flat.places, places);
+  std::vector<int64_t> ends(bucket.homes.empty() ? 1 : shards, 0);
+  auto partOf = [&](size_t number) {
+    return bucket.homes.empty() ? 0 : bucket.homes[number];
+  };
+  for (auto [number, place] : llvm::enumerate(places)) {
+    int64_t &end = ends[partOf(number)];
+    if (place->isMatrix && !flat.elementwise)
+      flat.elementwise = flat.bytes + alignedSize(end);
+    place->inFlat = alignedSize(end);
+    end = place->inFlat + place->weight.bytes;
+  }
+  int64_t part = *llvm::max_element(ends);
+  if (shards > 1)
+    part = llvm::alignTo(bucket.homes.empty() ? llvm::divideCeil(part, shards)
+                                              : part,
+                         kShardAlignment);
+  for (auto [number, place] : llvm::enumerate(places))
+    place->inFlat += flat.bytes + partOf(number) * part;
+  return alignedSize(part * shards);
+}
+
+/// Padding between weights, and behind the last one of a part, is part of the
+/// flat range: it starts as zero, gets no gradient, and stays zero under every
+/// optimizer.
+ArenaLayout::Flat ArenaLayout::arrange(const Stages &stages, int32_t stage) {
+  Flat flat;
+  for (const Bucket &bucket : bucketsOf(stages, stage)) {
+    flat.buckets.push_back(arrangeBucket(flat, bucket, stage));
+    flat.bytes += flat.buckets.back();
+  }
+  return flat;
+}
+
+ArenaLayout::Range ArenaLayout::around(const Flat &flat, const Place &place,
+                                       Range part) {
+  return {part.offset - place.inFlat, flat.bytes};
 }
 
 static bool isReadRounded(const Stages &stages,
@@ -37,9 +74,8 @@ static bool isReadRounded(const Stages &stages,
   return stages.readsRounded(place.stage, *place.group);
 }
 
-void ArenaLayout::share(ArrayRef<std::vector<Place *>> ofStages,
-                        ArrayRef<int64_t> bytes, ArrayRef<RangeUse> uses,
-                        int64_t begin,
+void ArenaLayout::share(ArrayRef<Flat> ofStages, ArrayRef<int64_t> bytes,
+                        ArrayRef<RangeUse> uses, int64_t begin,
                         llvm::function_ref<Range &(Place &)> rangeIn) {
   if (uses.empty())
     return;
@@ -47,12 +83,14 @@ void ArenaLayout::share(ArrayRef<std::vector<Place *>> ofStages,
   for (auto [use, size] : llvm::zip_equal(uses, bytes))
     ranges.push_back({use.turns, size});
   MemoryPlan plan = planTurns(ranges, kBufferAlignment);
-  for (auto [places, size, offset] :
+  for (auto [flat, size, offset] :
        llvm::zip_equal(ofStages, bytes, plan.offsets)) {
     if (size == 0)
       continue;
-    int64_t by = begin + offset - rangeIn(*places.front()).offset;
-    for (Place *place : places)
+    const Place &first = *flat.places.front();
+    int64_t by =
+        begin + offset - (rangeIn(*flat.places.front()).offset - first.inFlat);
+    for (Place *place : flat.places)
       rangeIn(*place).offset += by;
   }
   end = begin + plan.bytes;
@@ -65,39 +103,27 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     : shards(shards) {
   for (int32_t stage : onRank)
     for (const WeightGroup &group : stages.weights())
-      if (llvm::is_contained(group.stages, stage))
-        allPlaces.push_back({&group,
-                             stage,
-                             group.isUpdatedIn(stage),
-                             choice.takesMatrices() &&
-                                 group.isUpdatedIn(stage) &&
-                                 group.weight.getOutputs().has_value(),
-                             {},
-                             {},
-                             {},
-                             {}});
+      if (llvm::is_contained(group.stages, stage)) {
+        Place &place = allPlaces.emplace_back();
+        place.group = &group;
+        place.stage = stage;
+        place.isUpdated = group.isUpdatedIn(stage);
+        place.isMatrix = choice.takesMatrices() && place.isUpdated &&
+                         group.weight.getOutputs().has_value();
+        place.weight.bytes = byteSize(group.weight.getTensorType());
+      }
 
-  // What each stage's optimizer works on comes first, in one piece, whose end
-  // are the matrices that it takes.
-  std::vector<std::vector<Place *>> updated;
+  // What each stage's optimizer works on comes first, in one piece.
+  std::vector<Flat> updated;
   std::vector<Place *> others;
-  for (int32_t stage : onRank) {
-    updated.emplace_back();
-    std::vector<Place *> matrices;
-    for (Place &place : allPlaces)
-      if (place.stage == stage)
-        (!place.isUpdated ? others
-         : place.isMatrix ? matrices
-                          : updated.back())
-            .push_back(&place);
-    llvm::append_range(updated.back(), matrices);
-  }
-  auto bytesOf = [](const Place &place) {
-    return byteSize(place.group->weight.getTensorType());
-  };
-  auto finishRange = [&](Range first, Range last) {
-    Range range = around(first, last);
-    end = range.offset + range.bytes;
+  for (int32_t stage : onRank)
+    updated.push_back(arrange(stages, stage));
+  for (Place &place : allPlaces)
+    if (!place.isUpdated)
+      others.push_back(&place);
+  // Within what was allocated for all that a stage updates.
+  auto within = [](Range all, const Place &place) {
+    return Range{all.offset + place.inFlat, place.weight.bytes};
   };
 
   // Of weights whose bf16 copies alone are read, a replica has its part.
@@ -106,53 +132,43 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
            !stages.readsMasters(stage);
   };
   int64_t begin = end;
-  for (auto [stage, group] : llvm::zip_equal(onRank, updated)) {
-    const int64_t before = end;
-    if (isAbsent(stage))
-      end = 0;
-    for (Place *place : group)
-      place->weight = allocate(bytesOf(*place));
-    if (isAbsent(stage))
-      end = before;
-    else if (!group.empty())
-      finishRange(group.front()->weight, group.back()->weight);
+  for (auto [stage, flat] : llvm::zip_equal(onRank, updated)) {
+    if (flat.places.empty())
+      continue;
+    const Range all = isAbsent(stage) ? Range{} : allocate(flat.bytes);
+    for (Place *place : flat.places)
+      place->weight = within(all, *place);
   }
-  // By stage: the bytes of its flat ranges, but for the bf16 copies.
-  auto flat = llvm::map_to_vector(updated, [&](ArrayRef<Place *> group) {
-    return group.empty()
-               ? int64_t{0}
-               : around(group.front()->weight, group.back()->weight).bytes;
-  });
-  SmallVector<int64_t> present;
-  for (auto [stage, bytes] : llvm::zip_equal(onRank, flat))
-    present.push_back(isAbsent(stage) ? 0 : bytes);
+  SmallVector<int64_t> present, flatBytes;
+  for (auto [stage, flat] : llvm::zip_equal(onRank, updated)) {
+    flatBytes.push_back(flat.bytes);
+    present.push_back(isAbsent(stage) ? 0 : flat.bytes);
+  }
   share(updated, present, uses.weights, begin,
         [](Place &place) -> Range & { return place.weight; });
   for (Place *place : others)
-    place->weight = allocate(bytesOf(*place));
+    place->weight = allocate(place->weight.bytes);
   llvm::SmallDenseMap<int32_t, Range> homeOf, roundedHomeOf;
   for (auto [number, stage] : llvm::enumerate(onRank))
     if (isAbsent(stage) ||
         (!uses.weights.empty() && uses.weights[number].isKept))
-      homeOf[stage] = allocate(flat[number] / shards);
+      homeOf[stage] = allocate(flatBytes[number] / shards);
   addRegion("weights", begin, end);
 
   // The flat range of a stage is halved as a whole, padding and all.
   begin = end = alignedSize(end);
   SmallVector<int64_t> flatRounded;
-  for (auto [group, bytes] : llvm::zip_equal(updated, flat)) {
-    bool isRead = llvm::any_of(group, [&](const Place *place) {
+  for (const Flat &flat : updated) {
+    bool isRead = llvm::any_of(flat.places, [&](const Place *place) {
       return isReadRounded(stages, *place);
     });
-    flatRounded.push_back(isRead ? bytes / 2 : 0);
+    flatRounded.push_back(isRead ? flat.bytes / 2 : 0);
     if (!isRead)
       continue;
-    Range rounded = allocate(bytes / 2);
-    for (Place *place : group)
-      place->rounded = {
-          rounded.offset +
-              (place->weight.offset - group.front()->weight.offset) / 2,
-          place->weight.bytes / 2};
+    Range rounded = allocate(flat.bytes / 2);
+    for (Place *place : flat.places)
+      place->rounded = {rounded.offset + place->inFlat / 2,
+                        place->weight.bytes / 2};
   }
   share(updated, flatRounded, uses.rounded, begin,
         [](Place &place) -> Range & { return *place.rounded; });
@@ -165,19 +181,20 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
   addRegion("bf16 weights", begin, end);
 
   begin = end = alignedSize(end);
-  for (ArrayRef<Place *> group : updated) {
-    for (Place *place : group)
-      place->gradient = allocate(bytesOf(*place));
-    if (!group.empty())
-      finishRange(*group.front()->gradient, *group.back()->gradient);
+  for (const Flat &flat : updated) {
+    if (flat.places.empty())
+      continue;
+    const Range all = allocate(flat.bytes);
+    for (Place *place : flat.places)
+      place->gradient = within(all, *place);
   }
-  share(updated, flat, uses.gradients, begin,
+  share(updated, flatBytes, uses.gradients, begin,
         [](Place &place) -> Range & { return *place.gradient; });
   for (Place *place : others)
     if (place->group->isTrained())
-      place->gradient = allocate(bytesOf(*place));
+      place->gradient = allocate(place->weight.bytes);
   llvm::SmallDenseMap<int32_t, Range> keptOf;
-  for (auto [stage, bytes, use] : llvm::zip(onRank, flat, uses.gradients))
+  for (auto [stage, bytes, use] : llvm::zip(onRank, flatBytes, uses.gradients))
     if (use.isKept)
       keptOf[stage] = allocate(bytes / shards);
   addRegion("gradients", begin, end);
@@ -185,7 +202,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
   // Each of them begins where the one before ends.
   begin = end = alignedSize(end);
   llvm::SmallDenseMap<int32_t, Range> asideOf;
-  for (auto [stage, bytes] : llvm::zip_equal(onRank, flat))
+  for (auto [stage, bytes] : llvm::zip_equal(onRank, flatBytes))
     if (uses.aside > 0 && bytes > 0)
       asideOf[stage] = allocate(uses.aside * bytes);
   for (Place *place : others)
@@ -194,16 +211,18 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
   addRegion("sums of groups", begin, end);
 
   begin = end = alignedSize(end);
-  for (ArrayRef<Place *> group : updated) {
-    if (group.empty())
+  for (const Flat &flat : updated) {
+    if (flat.places.empty())
       continue;
+    const Place &first = *flat.places.front();
     Optimizer optimizer;
-    optimizer.stage = group.front()->stage;
-    optimizer.weights = around(group.front()->weight, group.back()->weight);
-    optimizer.gradients =
-        around(*group.front()->gradient, *group.back()->gradient);
-    if (group.front()->rounded)
-      optimizer.rounded = {group.front()->rounded->offset,
+    optimizer.stage = first.stage;
+    optimizer.weights = around(flat, first, first.weight);
+    optimizer.gradients = around(flat, first, *first.gradient);
+    optimizer.buckets = flat.buckets;
+    optimizer.elementwise = flat.elementwise;
+    if (first.rounded)
+      optimizer.rounded = {first.rounded->offset - first.inFlat / 2,
                            optimizer.weights.bytes / 2};
     auto of = [&](const auto &ranges) {
       auto found = ranges.find(optimizer.stage);
@@ -213,16 +232,12 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     optimizer.aside = of(asideOf);
     optimizer.home = of(homeOf);
     optimizer.roundedHome = of(roundedHomeOf);
-    auto matrix = llvm::find_if(
-        group, [](const Place *place) { return place->isMatrix; });
-    if (matrix != group.end())
-      optimizer.elementwise =
-          (*matrix)->weight.offset - optimizer.weights.offset;
     for (const nn::OptimizerState &state : choice.keptStates())
       optimizer.states.push_back(
-          allocate(!state.isOfMatrices && optimizer.elementwise
-                       ? *optimizer.elementwise
-                       : optimizer.weights.bytes / shards));
+          allocate((!state.isOfMatrices && optimizer.elementwise
+                        ? *optimizer.elementwise
+                        : optimizer.weights.bytes) /
+                   shards));
     optimizers.push_back(std::move(optimizer));
   }
   addRegion("optimizer state", begin, end);
@@ -332,7 +347,10 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         optimizer.elementwise
             ? builder.getI64IntegerAttr(*optimizer.elementwise)
             : IntegerAttr(),
-        optional(optimizer.workspace));
+        optional(optimizer.workspace),
+        optimizer.buckets.size() > 1
+            ? builder.getDenseI64ArrayAttr(optimizer.buckets)
+            : DenseI64ArrayAttr());
   }
   for (const Region &region : regions)
     RegionOp::create(builder, location, region.name, buffer(region.range));

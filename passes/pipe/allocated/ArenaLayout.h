@@ -10,7 +10,7 @@
 #define PIPEWRIGHT_PASSES_PIPE_ALLOCATED_ARENALAYOUT_H
 
 #include "passes/planning/MemoryPlanner.h"
-#include "passes/step/Stages.h"
+#include "passes/step/Buckets.h"
 
 #include <optional>
 
@@ -29,6 +29,8 @@ public:
     bool isUpdated;
     /// Whether the optimizer takes it as a matrix.
     bool isMatrix;
+    /// From the beginning of each flat range of its stage, where it is updated.
+    int64_t inFlat = 0;
     Range weight;
     std::optional<Range> gradient;
     /// The bf16 copy, if the stage reads that.
@@ -56,6 +58,8 @@ public:
     /// products.
     std::optional<int64_t> elementwise;
     std::optional<Range> workspace;
+    /// The bytes of each bucket of the flat ranges.
+    llvm::SmallVector<int64_t> buckets;
 
     /// The newest version of what the stage reads.
     Range newest() const { return rounded.value_or(weights); }
@@ -105,14 +109,26 @@ public:
   void emit(mlir::OpBuilder &builder, const Stages &stages) const;
 
 private:
+  /// What a stage's optimizer works on, in the order in which it lies.
+  struct Flat {
+    std::vector<Place *> places;
+    llvm::SmallVector<int64_t> buckets;
+    /// The bytes in front of matrices, where there are such.
+    std::optional<int64_t> elementwise;
+    int64_t bytes = 0;
+  };
+
   Range allocate(int64_t bytes);
-  Range around(Range first, Range last) const;
+  Flat arrange(const Stages &stages, int32_t stage);
+  int64_t arrangeBucket(Flat &flat, const Bucket &bucket, int32_t stage);
+  /// All of a flat range, of which a place has `part`.
+  static Range around(const Flat &flat, const Place &place, Range part);
   /// Moves a range of each stage, of so many bytes, to a place behind `begin`
   /// that may be that of others, unless `uses` are empty; `end` is then behind
   /// all.
-  void share(llvm::ArrayRef<std::vector<Place *>> ofStages,
-             llvm::ArrayRef<int64_t> bytes, llvm::ArrayRef<RangeUse> uses,
-             int64_t begin, llvm::function_ref<Range &(Place &)> rangeIn);
+  void share(llvm::ArrayRef<Flat> ofStages, llvm::ArrayRef<int64_t> bytes,
+             llvm::ArrayRef<RangeUse> uses, int64_t begin,
+             llvm::function_ref<Range &(Place &)> rangeIn);
 
   const int64_t shards;
 

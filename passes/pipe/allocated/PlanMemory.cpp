@@ -32,7 +32,11 @@ static int64_t rangeBytes(const Stages &stages, const ArenaLayout &layout,
   if (op.getWeight())
     return layout.placeOf(stage, *op.getWeight()).weight.bytes;
   const ArenaLayout::Optimizer *optimizer = layout.optimizerOf(stage);
-  return optimizer ? optimizer->weights.bytes : 0;
+  if (!optimizer)
+    return 0;
+  return op.getBucket() && *op.getBucket() < optimizer->buckets.size()
+             ? optimizer->buckets[*op.getBucket()]
+             : optimizer->weights.bytes;
 }
 
 /// The bytes of a result that has bytes of its own: a tensor, one that will be

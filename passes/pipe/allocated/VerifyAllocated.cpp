@@ -10,7 +10,7 @@
 #include "passes/pipe/Passes.h"
 #include "passes/pipe/allocated/AllocatedBodies.h"
 #include "passes/pipe/allocated/AllocatedPrograms.h"
-#include "passes/step/Stages.h"
+#include "passes/step/Buckets.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -110,7 +110,8 @@ private:
       if (optimizer.getShards().has_value() != (zero > 0))
         return optimizer.emitOpError("expects ")
                << (zero > 0 ? "shards" : "no shards") << ": 'zero' is " << zero;
-      if (failed(verifyStates(arena, optimizer)))
+      if (failed(verifyBuckets(arena, optimizer, stages)) ||
+          failed(verifyStates(arena, optimizer)))
         return failure();
       for (auto state : optimizer.getStates().getAsRange<BufferAttr>())
         if (failed(add(optimizer, state)))
@@ -176,6 +177,39 @@ private:
                << nn::matrixWorkspace(weight) << " bytes for '@"
                << place.getWeight() << "', but got "
                << *optimizer.getWorkspace();
+    }
+    return success();
+  }
+
+  /// Parts that replicas take are of what the collectives of the stage are of;
+  /// a matrix is in one part.
+  static LogicalResult verifyBuckets(RankArena &arena, OptimizerOp optimizer,
+                                     const Stages &stages) {
+    if (!optimizer.getShards())
+      return success();
+    const size_t expected =
+        bucketsOf(stages, stages.numberOf(optimizer.getStage())).size();
+    if (optimizer.bucketsOfWeights().size() != expected)
+      return optimizer.emitOpError("expects ")
+             << expected << " buckets, but has "
+             << optimizer.bucketsOfWeights().size();
+    for (auto place : arena.op.getBody()->getOps<PlaceOp>()) {
+      if (place.getStage() != optimizer.getStage() || !place.isUpdated())
+        continue;
+      const BufferAttr weight = place.getBuffer();
+      const OptimizerOp::Bucket bucket = optimizer.bucketAround(weight);
+      int64_t within = weight.getOffset() - optimizer.getWeights().getOffset() -
+                       bucket.begin;
+      int64_t bytes = bucket.bytes;
+      if (optimizer.takesAsMatrix(place)) {
+        bytes /= optimizer.countShards();
+        within %= bytes;
+      }
+      if (within + weight.getBytes() > bytes)
+        return place.emitOpError("ends behind ")
+               << (optimizer.takesAsMatrix(place) ? "the part of the replica "
+                                                    "that updates it"
+                                                  : "its bucket");
     }
     return success();
   }

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/step/Buckets.h"
 #include "passes/step/StepOrder.h"
 
 #include "mlir/IR/Builders.h"
@@ -175,15 +176,20 @@ Value WeightGatherer::createGathers(int32_t stage, Operation *place) {
       builder, location, UpdatedType::get(context, name, ReplicaState::split),
       name);
   using runtime::CollectiveKind;
+  auto gather = [&](bool isRounded, std::optional<int64_t> bucket) {
+    weights = CollectiveOp::create(
+        builder, location, UpdatedType::get(context, name),
+        CollectiveKindAttr::get(context, CollectiveKind::AllGather),
+        isRounded ? builder.getUnitAttr() : UnitAttr(),
+        /*weight=*/FlatSymbolRefAttr(),
+        bucket ? builder.getI64IntegerAttr(*bucket) : IntegerAttr(), name,
+        weights, GroupAttr::ofReplicas(context), /*root=*/IntegerAttr(),
+        /*buffers=*/ArrayAttr(), /*event=*/IntegerAttr());
+  };
   for (bool isRounded : {false, true})
     if (isRounded ? stages.readsRounded(stage) : stages.readsMasters(stage))
-      weights = CollectiveOp::create(
-          builder, location, UpdatedType::get(context, name),
-          CollectiveKindAttr::get(context, CollectiveKind::AllGather),
-          isRounded ? builder.getUnitAttr() : UnitAttr(),
-          /*weight=*/FlatSymbolRefAttr(), name, weights,
-          GroupAttr::ofReplicas(context), /*root=*/IntegerAttr(),
-          /*buffers=*/ArrayAttr(), /*event=*/IntegerAttr());
+      for (std::optional<int64_t> bucket : bucketNumbers(stages, stage))
+        gather(isRounded, bucket);
   return weights;
 }
 

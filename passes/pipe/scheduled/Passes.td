@@ -195,8 +195,10 @@ def PipeSynchronizeWeights
     With `zero` 1 (ZeRO-1; Rajbhandari et al., 2020) a replica gets the sums of
     its part of the range, unless gradients are clipped, which takes all of
     them; it updates that part, and the replicas gather the new weights, or what
-    tasks read of them in bf16. Refuses steps with several updates, and
-    optimizers that need whole weights. With `zero` 2, `pipe-share-gradients`
+    tasks read of them in bf16; a collective for each bucket: matrices that an
+    optimizer takes as a whole are one of their own, in which each replica has
+    some. Refuses steps with several updates, and optimizers that need all
+    weights whole. With `zero` 2, `pipe-share-gradients`
     goes on from there.
 
     All sums come before all updates; in a step with several updates each sum

@@ -129,12 +129,22 @@ void RangeSharer::makeRoom(StageUse &use, TaskOp task) {
     use.update.setOperand(0, createKeep(use, sum));
     return;
   }
-  // Its sum of the end of the step, of what there is so far.
-  Operation *together =
-      builder.clone(*use.update.getOperand(0).getDefiningOp());
-  together->setOperand(0, use.sum);
-  Value kept = createKeep(use, together->getResult(0));
-  use.sum.replaceAllUsesExcept(kept, together);
+  // Its sums of the end of the step, one for each bucket, of what there is so
+  // far.
+  SmallVector<CollectiveOp> ofEnd;
+  for (auto sum = use.update.getOperand(0).getDefiningOp<CollectiveOp>(); sum;
+       sum = sum.getValue().getDefiningOp<CollectiveOp>())
+    ofEnd.push_back(sum);
+  Value made = use.sum;
+  Operation *first = nullptr;
+  for (CollectiveOp sum : llvm::reverse(ofEnd)) {
+    Operation *together = builder.clone(*sum);
+    together->setOperand(0, made);
+    made = together->getResult(0);
+    first = first ? first : together;
+  }
+  Value kept = createKeep(use, made);
+  use.sum.replaceAllUsesExcept(kept, first);
 }
 
 /// Calls `ends` for each stage that has a range when another begins to add to

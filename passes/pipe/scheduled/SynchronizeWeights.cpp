@@ -16,13 +16,15 @@
 // order of its micro-batches, which are consecutive ones of the batch. Where
 // sums must not depend on replicas (pipe-fold-gradients), these come first.
 // With ZeRO a replica gets its part of the sums alone, updates its part of the
-// weights, and hands them out. Running statistics become one, too. In a step
-// with several updates, where weights are stale and none has copies, each is
-// preceded by its own sum. Last, gradients are clipped by the norm of all.
+// weights, and hands them out, bucket by bucket. Running statistics become one,
+// too. In a step with several updates, where weights are stale and none has
+// copies, each is preceded by its own sum. Last, gradients are clipped by the
+// norm of all.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/step/Buckets.h"
 #include "passes/step/RunningStatistics.h"
 #include "passes/step/Stages.h"
 
@@ -79,7 +81,8 @@ private:
                          FlatSymbolRefAttr weight, GroupAttr over);
   CollectiveOp create(Location location, CollectiveKind kind, int32_t stage,
                       Value value, Type result, GroupAttr over,
-                      FlatSymbolRefAttr weight = {}, bool isRounded = false);
+                      FlatSymbolRefAttr weight = {}, bool isRounded = false,
+                      std::optional<int64_t> bucket = {});
   void sumOverReplicas(TaskOp update, ReplicaState state);
   void gatherWeights(TaskOp update);
 
@@ -191,13 +194,16 @@ CollectiveOp StepSynchronizer::createSum(Location location, int32_t stage,
 CollectiveOp StepSynchronizer::create(Location location, CollectiveKind kind,
                                       int32_t stage, Value value, Type result,
                                       GroupAttr over, FlatSymbolRefAttr weight,
-                                      bool isRounded) {
-  return CollectiveOp::create(builder, location, result,
-                              CollectiveKindAttr::get(step.getContext(), kind),
-                              isRounded ? builder.getUnitAttr() : UnitAttr(),
-                              weight, stages.nameOf(stage), value, over,
-                              /*root=*/IntegerAttr(),
-                              /*buffers=*/ArrayAttr(), /*event=*/IntegerAttr());
+                                      bool isRounded,
+                                      std::optional<int64_t> bucket) {
+  return CollectiveOp::create(
+      builder, location, result,
+      CollectiveKindAttr::get(step.getContext(), kind),
+      isRounded ? builder.getUnitAttr() : UnitAttr(), weight,
+      bucket ? builder.getI64IntegerAttr(*bucket) : IntegerAttr(),
+      stages.nameOf(stage), value, over,
+      /*root=*/IntegerAttr(),
+      /*buffers=*/ArrayAttr(), /*event=*/IntegerAttr());
 }
 
 /// The part of each holder, in the order of the stages. Without a weight: of
@@ -256,7 +262,7 @@ static LogicalResult checkReplicas(ModuleOp module) {
            << " expects a schedule with one update in a step, but this one has "
            << program.updates;
   if (program.zero > 0 && program.optimizer &&
-      program.optimizer.getChoice().row->granularity != nn::Granularity::Flat)
+      program.optimizer.getChoice().row->granularity == nn::Granularity::Weight)
     return module.emitError("--zero ")
            << program.zero << " expects an optimizer that works on parts of "
            << "weights, but " << program.optimizer.getChoice().row->name
@@ -280,13 +286,18 @@ static LogicalResult checkReplicas(ModuleOp module) {
 
 void StepSynchronizer::sumOverReplicas(TaskOp update, ReplicaState state) {
   FlatSymbolRefAttr stage = update.getStageAttr();
-  update.setOperand(
-      0, create(update.getLoc(),
-                state == ReplicaState::split ? CollectiveKind::ReduceScatter
-                                             : CollectiveKind::AllReduce,
-                stages.numberOf(stage), update.getOperand(0),
-                GradientType::get(step.getContext(), stage, state),
-                GroupAttr::ofReplicas(step.getContext())));
+  const int32_t number = stages.numberOf(stage);
+  auto sum = [&](CollectiveKind kind, std::optional<int64_t> bucket) {
+    update.setOperand(
+        0, create(update.getLoc(), kind, number, update.getOperand(0),
+                  GradientType::get(step.getContext(), stage, state),
+                  GroupAttr::ofReplicas(step.getContext()), /*weight=*/{},
+                  /*isRounded=*/false, bucket));
+  };
+  if (state == ReplicaState::whole)
+    return sum(CollectiveKind::AllReduce, std::nullopt);
+  for (std::optional<int64_t> bucket : bucketNumbers(stages, number))
+    sum(CollectiveKind::ReduceScatter, bucket);
 }
 
 /// Each replica updates its part of the weights, and hands it out: what tasks
@@ -302,8 +313,10 @@ void StepSynchronizer::gatherWeights(TaskOp update) {
   auto whole = UpdatedType::get(step.getContext(), stage);
   for (bool isRounded : {false, true})
     if (isRounded ? stages.readsRounded(number) : stages.readsMasters(number))
-      updated = create(update.getLoc(), CollectiveKind::AllGather, number,
-                       updated, whole, over, /*weight=*/{}, isRounded);
+      for (std::optional<int64_t> bucket : bucketNumbers(stages, number))
+        updated =
+            create(update.getLoc(), CollectiveKind::AllGather, number, updated,
+                   whole, over, /*weight=*/{}, isRounded, bucket);
 }
 
 /// Clipping takes all gradients; else a replica needs those that it updates.

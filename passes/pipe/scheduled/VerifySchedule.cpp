@@ -132,14 +132,18 @@ static bool mayTouch(Operation *op, CollectiveOp underWay) {
       isa<InputOp, HoldOp, GradientOfOp, WeightOfOp>(op))
     return false;
   // These read weights, and use no gradients.
-  if (auto task = dyn_cast<TaskOp>(op);
-      task && underWay.isOfGradients() &&
-      (task.getKind() == TaskKind::forward ||
-       task.getKind() == TaskKind::input_gradient))
+  auto task = dyn_cast<TaskOp>(op);
+  const bool readsWeights =
+      isa<LoadWeightsOp>(op) ||
+      (task && (task.getKind() == TaskKind::forward ||
+                task.getKind() == TaskKind::input_gradient));
+  if (readsWeights && underWay.isOfGradients())
     return false;
-  // Two collectives may be under way if they are of two different weights.
+  // Two collectives may be under way if they are of two different weights, or
+  // of weights and of gradients.
   auto other = dyn_cast<CollectiveOp>(op);
-  return !other || !other.isApartFrom(underWay);
+  return !other || (!other.isApartFrom(underWay) &&
+                    other.isOfGradients() == underWay.isOfGradients());
 }
 
 /// (M2) Nobody uses what a collective works on until its wait.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/unrolled/VerifyReplicas.h"
+#include "passes/step/Buckets.h"
 #include "passes/step/RunningStatistics.h"
 #include "passes/step/StepOrder.h"
 
@@ -52,6 +53,9 @@ private:
     result = failure();
     return op->emitOpError();
   }
+  using Collectives = SmallVector<CollectiveOp>;
+  std::optional<Collectives> behind(Value made, int32_t stage,
+                                    bool isOfGradients, bool isRounded = false);
   void verifyUpdates();
   void verifyGathered(TaskOp update, bool isShared,
                       llvm::SmallPtrSetImpl<Operation *> &wanted);
@@ -73,8 +77,33 @@ private:
 
 } // namespace
 
+/// What replicas do together to make a value, one collective for each bucket of
+/// the stage, or one for all that they make whole; the first one comes first.
+std::optional<ReplicaVerifier::Collectives>
+ReplicaVerifier::behind(Value made, int32_t stage, bool isOfGradients,
+                        bool isRounded) {
+  Collectives found;
+  auto numbers = bucketNumbers(stages, stage);
+  auto last = overReplicas(made ? made.getDefiningOp() : nullptr);
+  if (last && isOfGradients && last.getKindAttr().getFacts().replicates)
+    numbers = {std::nullopt};
+  for (std::optional<int64_t> number : llvm::reverse(numbers)) {
+    CollectiveOp together = overReplicas(made ? made.getDefiningOp() : nullptr);
+    const bool isIt = together && together.isOfGradients() == isOfGradients &&
+                      together.getRounded() == isRounded &&
+                      together.getBucket().has_value() == number.has_value() &&
+                      static_cast<int64_t>(together.getBucket().value_or(0)) ==
+                          number.value_or(0);
+    if (!isIt)
+      return std::nullopt;
+    found.insert(found.begin(), together);
+    made = together.getValue();
+  }
+  return found;
+}
+
 /// The last thing that happens to gradients before an update is that they are
-/// summed over all replicas, all as one range, or that a part of such a sum is
+/// summed over all replicas, bucket by bucket, or that a part of such a sum is
 /// kept, or that holders of a weight sum what replicas have; and the first
 /// thing that happens to weights behind it is that those of all replicas are
 /// put together, if each updates a part. Nothing else is over replicas. That
@@ -85,8 +114,10 @@ void ReplicaVerifier::verifyUpdates() {
   for (Operation *op : ops)
     if (auto keep = dyn_cast<KeepGradientsOp>(op)) {
       keeping.insert(keep.getStage());
-      if (CollectiveOp sum = overReplicas(keep.getSum()))
-        wanted.insert(sum);
+      if (auto sums =
+              behind(keep.getGradients(), stages.numberOf(keep.getStageAttr()),
+                     /*isOfGradients=*/true))
+        wanted.insert_range(*sums);
       else
         report(keep) << "expects a sum over all replicas";
     }
@@ -105,8 +136,10 @@ void ReplicaVerifier::verifyUpdates() {
       if (!gradients.getDefiningOp<KeepGradientsOp>())
         report(task) << "expects gradients that are kept, as some of its stage "
                         "are";
-    } else if (CollectiveOp sum = overReplicas(gradients.getDefiningOp()))
-      wanted.insert(sum);
+    } else if (auto sums =
+                   behind(gradients, stages.numberOf(task.getStageAttr()),
+                          /*isOfGradients=*/true))
+      wanted.insert_range(*sums);
     else
       report(task) << "expects gradients that are summed over all "
                    << program.replicas << " replicas";
@@ -124,23 +157,21 @@ void ReplicaVerifier::verifyUpdates() {
 /// What was loaded for a task and then put together, as far as it reads it;
 /// null, with a diagnostic, where it was not.
 LoadWeightsOp ReplicaVerifier::loadBehind(TaskOp task, int32_t stage) {
-  Operation *made =
-      task.getGathered() ? task.getGathered().getDefiningOp() : nullptr;
+  Value made = task.getGathered();
   for (bool isRounded : {true, false}) {
     if (!(isRounded ? stages.readsRounded(stage) : stages.readsMasters(stage)))
       continue;
-    CollectiveOp together = overReplicas(made);
-    if (!together || together.isOfGradients() ||
-        together.getRounded() != isRounded) {
+    auto together = behind(made, stage, /*isOfGradients=*/false, isRounded);
+    if (!together) {
       report(task) << "expects weights"
                    << (isRounded ? ", rounded to bf16, " : " ")
                    << "that are put together for it";
       return {};
     }
-    gathers.insert(together);
-    made = together.getValue().getDefiningOp();
+    gathers.insert_range(*together);
+    made = together->front().getValue();
   }
-  auto load = dyn_cast_if_present<LoadWeightsOp>(made);
+  auto load = made ? made.getDefiningOp<LoadWeightsOp>() : LoadWeightsOp();
   if (!load)
     report(task) << "expects weights that are loaded for it";
   return load;
@@ -197,20 +228,25 @@ void ReplicaVerifier::verifyGathered(
   for (bool isRounded : {false, true}) {
     if (!(isRounded ? stages.readsRounded(stage) : stages.readsMasters(stage)))
       continue;
-    auto gathers = llvm::make_filter_range(made.getUsers(), [&](Operation *op) {
-      CollectiveOp together = overReplicas(op);
-      return together && together.getRounded() == isRounded;
-    });
-    if (!llvm::hasSingleElement(gathers)) {
-      report(update) << "expects its weights"
-                     << (isRounded ? ", rounded to bf16, " : " ")
-                     << "to be put together once, but they are "
-                     << llvm::range_size(gathers) << " times";
-      return;
+    for (std::optional<int64_t> bucket : bucketNumbers(stages, stage)) {
+      SmallVector<CollectiveOp> gathers;
+      for (Operation *user : made.getUsers())
+        if (CollectiveOp together = overReplicas(user);
+            together && together.getRounded() == isRounded &&
+            together.getBucket().has_value() == bucket.has_value() &&
+            static_cast<int64_t>(together.getBucket().value_or(0)) ==
+                bucket.value_or(0))
+          gathers.push_back(together);
+      if (gathers.size() != 1) {
+        report(update) << "expects its weights"
+                       << (isRounded ? ", rounded to bf16, " : " ")
+                       << "to be put together once, but they are "
+                       << gathers.size() << " times";
+        return;
+      }
+      wanted.insert(gathers.front());
+      made = gathers.front().getResult();
     }
-    auto gather = cast<CollectiveOp>(*gathers.begin());
-    wanted.insert(gather);
-    made = gather.getResult();
   }
 }
 

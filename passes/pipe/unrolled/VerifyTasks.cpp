@@ -231,8 +231,12 @@ static Value keptOf(Value sum) {
   if (auto fold = sum ? sum.getDefiningOp<FoldGradientsOp>() : nullptr)
     return fold.getGradients();
   auto keep = sum ? sum.getDefiningOp<KeepGradientsOp>() : KeepGradientsOp();
-  CollectiveOp together = keep ? overReplicas(keep.getSum()) : CollectiveOp();
-  return together ? together.getValue() : sum;
+  if (!keep)
+    return sum;
+  Value gradients = keep.getGradients();
+  while (CollectiveOp together = overReplicas(gradients.getDefiningOp()))
+    gradients = together.getValue();
+  return gradients == keep.getGradients() ? sum : gradients;
 }
 
 /// The gradients of a stage pass through all its backward and weight-gradient

@@ -86,7 +86,7 @@ pipe.arena rank 0 bytes 256 {
 
 // optimizer (C8): products need room.
 pipe.arena rank 0 bytes 512 {
-  // expected-error @below {{expects elementwise bytes with a workspace, without shards, and fewer than 64}}
+  // expected-error @below {{expects elementwise bytes with a workspace, and fewer than 64}}
   pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [] hyper <arena 0 at 256 bytes 16> elementwise 0
 }
 
@@ -94,8 +94,46 @@ pipe.arena rank 0 bytes 512 {
 
 // optimizer (C8): matrices lie in the range.
 pipe.arena rank 0 bytes 512 {
-  // expected-error @below {{expects elementwise bytes with a workspace, without shards, and fewer than 64}}
+  // expected-error @below {{expects elementwise bytes with a workspace, and fewer than 64}}
   pipe.optimizer @s0 weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64> states [] hyper <arena 0 at 256 bytes 16> elementwise 64 workspace <arena 0 at 320 bytes 64>
+}
+
+// -----
+
+// optimizer (C9): buckets are all of the weights.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
+  pipe.arena rank 0 bytes 4096 {
+    // expected-error @below {{expects buckets of shards, of 512 bytes together}}
+    pipe.optimizer @s0 shards 2 buckets [256, 512] weights <arena 0 at 0 bytes 512> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16>
+  }
+}
+
+// -----
+
+// optimizer (C9): nobody takes parts.
+pipe.arena rank 0 bytes 4096 {
+  // expected-error @below {{expects buckets of shards, of 512 bytes together}}
+  pipe.optimizer @s0 buckets [256, 256] weights <arena 0 at 0 bytes 512> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16>
+}
+
+// -----
+
+// optimizer (C8): matrices are buckets of their own.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
+  pipe.arena rank 0 bytes 4096 {
+    // expected-error @below {{expects matrices from the beginning of a bucket on, but got 128 elementwise bytes}}
+    pipe.optimizer @s0 shards 2 buckets [256, 256] weights <arena 0 at 0 bytes 512> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16> elementwise 128 workspace <arena 0 at 1088 bytes 64>
+  }
+}
+
+// -----
+
+// optimizer (C4): each bucket has as many parts as there are replicas.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
+  pipe.arena rank 0 bytes 4096 {
+    // expected-error @below {{expects a range of shards of a multiple of 128 bytes, but got #pipe.buffer<arena 0 at 0 bytes 128>}}
+    pipe.optimizer @s0 shards 2 buckets [128, 384] weights <arena 0 at 0 bytes 512> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16>
+  }
 }
 
 // -----

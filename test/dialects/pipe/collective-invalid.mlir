@@ -152,6 +152,21 @@ module attributes {pipe.program = #pipe.program<replicas = 2>} {
 
 // -----
 
+// collective (C7): a bucket is of all that a stage updates.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
+  pipe.stage @s0 {
+    pipe.forward sources [] {
+    }
+  }
+  pipe.rank 0 train {
+    %u = pipe.task update @s0 () : () -> !pipe.updated<@s0, split>
+    // expected-error @below {{expects a bucket over replicas, of no single weight}}
+    %r = pipe.collective all_gather of @w bucket 0 in @s0 (%u) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
+  }
+}
+
+// -----
+
 // collective (C4): gradients stay gradients.
 pipe.stage @s0 {
   pipe.forward sources [] {
