@@ -24,6 +24,9 @@ def Pipe_Dialect : Dialect {
     /// On a tied `nn.weight`: each of its stages gets the gradients of all, adds
     /// them and updates its own copy.
     static constexpr llvm::StringLiteral kAllReduced = "pipe.all_reduced";
+    /// On the module, until it is cut: arrays of the name of a module of the
+    /// model and the seconds that it was measured to take, in their order.
+    static constexpr llvm::StringLiteral kLayerTimes = "pipe.layer_times";
     /// On ops of stage bodies: an array of `#pipe.buffer`, one per result.
     static constexpr llvm::StringLiteral kBuffers = "pipe.buffers";
   }];

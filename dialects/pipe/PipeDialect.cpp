@@ -102,6 +102,20 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
              << attribute.getValue();
     return success();
   }
+  if (name == kLayerTimes) {
+    auto times = dyn_cast<ArrayAttr>(attribute.getValue());
+    auto isTime = [](Attribute one) {
+      auto pair = dyn_cast<ArrayAttr>(one);
+      auto seconds = pair && pair.size() == 2 && isa<StringAttr>(pair[0])
+                         ? dyn_cast<FloatAttr>(pair[1])
+                         : FloatAttr();
+      return seconds && seconds.getValueAsDouble() >= 0;
+    };
+    if (!isa<ModuleOp>(op) || !times || !llvm::all_of(times, isTime))
+      return op->emitOpError("expects '")
+             << name << "' to be names of a module's modules with seconds";
+    return success();
+  }
   return op->emitOpError("has an unknown attribute '") << name << "'";
 }
 

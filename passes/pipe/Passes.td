@@ -30,7 +30,11 @@ def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
     *Where.* Among all cuts whose most expensive stage is at most 5 % above the
     least possible, the one that sends the fewest bytes. The cost of a stage is
     its number of layers (`uniform`), its trained parameters (`parameters`) or
-    its floating point operations (`flops`).
+    its floating point operations (`flops`); with `memory`, the bytes of its
+    weights, gradients and optimizer states, and for each micro-batch that 1F1B
+    has in flight there, of what its gradients need; with `time`, the seconds
+    that `pipe.layer_times` says for its modules. Others' algorithms
+    (passes/planning/PeerPartitions.h) cut between modules as well.
 
     *What is sent.* A value that several stages use is returned once for each of
     them. Only what the loss and the updates of state need stands in
@@ -57,9 +61,11 @@ def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
     Option<"balance", "balance", "std::string", "\"flops\"",
            "What stages get equal shares of: uniform (layers), parameters, "
            "flops, step (flops, for the shortest step of 1f1b), scopes (flops, "
-           "with modules whole), type:REGEX (nodes whose name or op matches); "
-           "or manual:N,N,... (the layers of each), annotated[:NAME] (the "
-           "stages of nn.configurations)">
+           "with modules whole), memory, time:FILE (of pipe.layer_times), "
+           "type:REGEX (nodes whose name or op matches); or manual:N,N,... (the "
+           "layers of each), annotated[:NAME] (the stages of "
+           "nn.configurations), deepspeed-uniform, deepspeed-parameters, "
+           "torchgpipe-size, torchgpipe-time:FILE">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

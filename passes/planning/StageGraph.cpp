@@ -35,27 +35,41 @@ std::vector<int64_t> StageGraph::crossingBytes() const {
   return crossing;
 }
 
+namespace {
+/// What a range of nodes costs as a stage, and what it keeps of a micro-batch.
+struct StageCost {
+  double cost = 0, kept = 0;
+};
+} // namespace
+
 /// Calls `visit(begin, end, cost)` for each range of nodes that can be a stage:
 /// ends ascending, begins descending.
 static void
 forEachStage(const StageGraph &graph,
-             llvm::function_ref<void(int32_t, int32_t, double)> visit) {
+             llvm::function_ref<void(int32_t, int32_t, StageCost)> visit) {
   int32_t size = graph.nodes.size();
-  llvm::BitVector read(graph.weightCosts.size());
+  llvm::BitVector read(graph.weightCosts.size()),
+      isKept(graph.keptBytes.size());
   for (int32_t end = 1; end <= size; ++end) {
     if (end < size && !graph.nodes[end].mayBegin)
       continue;
     read.reset();
-    double cost = 0;
+    isKept.reset();
+    StageCost cost;
     bool hasLayer = false;
     for (int32_t begin = end - 1; begin >= 0; --begin) {
       const StageGraph::Node &node = graph.nodes[begin];
-      cost += node.cost;
+      cost.cost += node.cost;
       hasLayer |= node.isLayer;
       for (int32_t weight : node.weights) {
         if (!read.test(weight))
-          cost += graph.weightCosts[weight];
+          cost.cost += graph.weightCosts[weight];
         read.set(weight);
+      }
+      for (int32_t value : node.kept) {
+        if (!isKept.test(value))
+          cost.kept += graph.keptBytes[value];
+        isKept.set(value);
       }
       if (hasLayer && (node.mayBegin || begin == 0))
         visit(begin, end, cost);
@@ -76,7 +90,7 @@ struct Best {
 
 /// What a stage of some cost is worth, by its number: the largest counts.
 using Price = llvm::function_ref<double(int64_t stage, int32_t begin,
-                                        int32_t end, double cost)>;
+                                        int32_t end, StageCost cost)>;
 
 /// See cutIntoStages.
 static llvm::Expected<llvm::SmallVector<int32_t>>
@@ -99,7 +113,7 @@ cutBy(const StageGraph &graph, int64_t stages, double slack, Price price) {
       stages + 1,
       std::vector<double>(size + 1, std::numeric_limits<double>::infinity()));
   least[0][0] = 0;
-  forEachStage(graph, [&](int32_t begin, int32_t end, double cost) {
+  forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
     for (int64_t k = 1; k <= stages; ++k)
       least[k][end] =
           std::min(least[k][end], std::max(least[k - 1][begin],
@@ -110,7 +124,7 @@ cutBy(const StageGraph &graph, int64_t stages, double slack, Price price) {
   std::vector<int64_t> crossing = graph.crossingBytes();
   std::vector<std::vector<Best>> best(stages + 1, std::vector<Best>(size + 1));
   best[0][0] = {0, 0, 0};
-  forEachStage(graph, [&](int32_t begin, int32_t end, double cost) {
+  forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
     for (int64_t k = 1; k <= stages; ++k) {
       const Best &before = best[k - 1][begin];
       double own = price(k - 1, begin, end, cost);
@@ -134,8 +148,21 @@ cutBy(const StageGraph &graph, int64_t stages, double slack, Price price) {
 
 llvm::Expected<llvm::SmallVector<int32_t>>
 cutIntoStages(const StageGraph &graph, int64_t stages, double slack) {
+  return cutBy(
+      graph, stages, slack,
+      [](int64_t, int32_t, int32_t, StageCost cost) { return cost.cost; });
+}
+
+llvm::Expected<llvm::SmallVector<int32_t>> cutForMemory(const StageGraph &graph,
+                                                        int64_t stages,
+                                                        int64_t microBatches,
+                                                        double slack) {
   return cutBy(graph, stages, slack,
-               [](int64_t, int32_t, int32_t, double cost) { return cost; });
+               [&](int64_t stage, int32_t, int32_t, StageCost cost) {
+                 return cost.cost + static_cast<double>(std::min(
+                                        microBatches, stages - stage)) *
+                                        cost.kept;
+               });
 }
 
 //===----------------------------------------------------------------------===//
@@ -258,7 +285,7 @@ llvm::Expected<llvm::SmallVector<int32_t>> cutForStep(const StageGraph &graph,
   if (!even)
     return even;
   auto bound = cutBy(graph, stages, slack,
-                     [&](int64_t stage, int32_t begin, int32_t end, double) {
+                     [&](int64_t stage, int32_t begin, int32_t end, StageCost) {
                        return leastStep(stage, stages, microBatches,
                                         until[begin], until[end] - until[begin],
                                         until.back() - until[end]);

@@ -25,6 +25,8 @@ struct StageGraph {
     bool isLayer = false;
     /// Indices into `weightCosts`: paid once by each stage that reads them.
     llvm::SmallVector<int32_t, 2> weights;
+    /// Indices into `keptBytes`: what its backward needs of its forward.
+    llvm::SmallVector<int32_t, 2> kept;
     /// A stage may begin here; the first one always begins at the first node.
     /// Where some may not, the layers are those that may.
     bool mayBegin = true;
@@ -39,6 +41,8 @@ struct StageGraph {
   std::vector<Node> nodes;
   std::vector<Value> values;
   std::vector<double> weightCosts;
+  /// Once for each stage that keeps them, and each micro-batch in flight.
+  std::vector<double> keptBytes;
 
   int64_t countLayers() const;
 
@@ -66,6 +70,14 @@ llvm::Expected<llvm::SmallVector<int32_t>> cutForStep(const StageGraph &graph,
                                                       int64_t stages,
                                                       int64_t microBatches,
                                                       double slack = 0.001);
+
+/// A cut whose stages need equal memory under 1F1B: costs are bytes that are
+/// there all the time, and what a stage keeps counts for each micro-batch that
+/// is in flight there, up to as many as it is stages away from the end.
+llvm::Expected<llvm::SmallVector<int32_t>> cutForMemory(const StageGraph &graph,
+                                                        int64_t stages,
+                                                        int64_t microBatches,
+                                                        double slack = 0.01);
 
 /// The cut whose stages have so many layers each. Fails where these are not all
 /// of the model's.

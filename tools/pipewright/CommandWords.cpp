@@ -21,6 +21,8 @@ llvm::ArrayRef<Command> pipewright::tool::allCommands() {
        "Compile to a temporary folder and run the program; options that are "
        "not "
        "listed here are the program's"},
+      {Profile, "profile", "MODEL",
+       "Measure the modules of a model, for --balance time:FILE.json"},
       {Export, "export", "MODEL", "Write the model with trained weights"},
       {Schedules, "schedules", "[NAME[,NAME...]]...",
        "List the schedules, or draw some of them"},

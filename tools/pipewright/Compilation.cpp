@@ -144,6 +144,8 @@ void Compilation::setAttributes() {
           nn::OptimizerAttr::get(context.get(), options.optimizer);
   });
   asked = text::printable(options.pipelines.scheduled.policy.getValue());
+  if (!options.moduleTimes.empty())
+    pipe::setLayerTimes(module(), options.moduleTimes);
   if (!options.taskTimes.empty())
     pipe::setTaskTimes(module(), options.taskTimes);
 }

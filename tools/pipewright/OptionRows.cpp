@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/pipe/staged/StageAssignment.h"
 #include "passes/schedules/files/FilePolicy.h"
 #include "support/Text.h"
 #include "tools/common/Registration.h"
@@ -466,61 +465,9 @@ static std::vector<CompileRow> modelRows() {
             flag(at(&ImportPipelineOptions::noDropout))})});
 }
 
-static llvm::Error readBalance(const OptionSpelling &row,
-                               const OptionValues &given,
-                               CompileOptions &options) {
-  llvm::StringRef balance = given[row.name];
-  if (std::string problem = pipe::problemOfBalance(balance); !problem.empty())
-    return option::fail("--", row.name, " expects ", problem);
-  if (llvm::StringRef pattern = pipe::patternOfBalance(balance);
-      !pattern.empty())
-    if (llvm::Error error = frontend::checkPattern("--balance type:", pattern))
-      return error;
-  options.pipelines.staged.balance = balance.str();
-  return llvm::Error::success();
-}
-
-static llvm::Error readRemat(const OptionSpelling &row,
-                             const OptionValues &given,
-                             CompileOptions &options) {
-  llvm::StringRef all = given[row.name];
-  llvm::SmallVector<llvm::StringRef> words;
-  all.split(words, ',');
-  for (llvm::StringRef word : words)
-    if (word != "none" && word != "pointwise" && word != "full" &&
-        all != "auto")
-      return option::fail("--", row.name,
-                          " expects none, pointwise or full, one of these for "
-                          "each stage, or auto, but got '",
-                          text::shortened(all), "'");
-  options.pipelines.staged.remat = all.str();
-  return llvm::Error::success();
-}
-
-/// How it is cut, kept and updated.
+/// How it is kept and updated.
 static std::vector<CompileRow> trainingRows() {
   return {
-      decidedAt(
-          Level::Staged,
-          {{"balance", "METHOD",
-            "What stages share equally: uniform (layers), parameters, flops, "
-            "step (flops, so that a step of 1f1b is the shortest), scopes "
-            "(flops, and modules stay whole), type:REGEX (nodes whose names or "
-            "ops match); or manual:N,N,..., the layers of each; or "
-            "annotated[:NAME], the stages that the model's nodes have",
-            "flops"},
-           recordText,
-           readBalance}),
-      decidedAt(Level::Staged,
-                {{"remat", "MODE",
-                  "What the backward recomputes: none, pointwise (activations "
-                  "and other element ops of what is kept), full (all but the "
-                  "stage's inputs), one of these for each stage, as in "
-                  "full,pointwise,none; or auto (on each rank the least that "
-                  "--memory-limit allows)",
-                  "none"},
-                 recordText,
-                 readRemat}),
       decidedAt(Level::Allocated,
                 {{"memory-limit", "BYTES",
                   "The most that a rank's arena may have, such as 16GB or "
@@ -577,8 +524,8 @@ const std::vector<CompileRow> &compileRows() {
                     recordNothing, readModel});
     for (auto &&group :
          {under(Model, modelRows()), under(Heading::Target, targetRows()),
-          under(Pipeline, sizeRows()), under(Training, trainingRows()),
-          under(Output, outputRows())})
+          under(Pipeline, sizeRows()), under(Training, stageRows()),
+          under(Training, trainingRows()), under(Output, outputRows())})
       llvm::append_range(rows, group);
     for (CompileRow &row : rows)
       if (row.key.empty()) {

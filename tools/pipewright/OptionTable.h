@@ -39,8 +39,9 @@ enum Verb : unsigned {
   Autopsy = 256,
   Export = 512,
   Estimate = 1024,
+  Profile = 2048,
   /// Those that compile a model.
-  Models = Compile | Plan | Train,
+  Models = Compile | Plan | Train | Profile,
   All = Models | Schedules | Check | Machine | Ops | Checkpoint | Autopsy |
         Export | Estimate,
 };

@@ -60,7 +60,7 @@ struct CompileOptions {
   /// The highest level of ZeRO that makes a difference. Stages of a rank share
   /// memory for gradients and weights if there are more than have room.
   int64_t highestZero() const {
-    if (optimizer.row->granularity != nn::Granularity::Flat ||
+    if (optimizer.row->granularity == nn::Granularity::Weight ||
         policy->updates(sizes()) > 1)
       return 0;
     return loops > pipelines.scheduled.zeroBuffers && !clipNorm ? 3 : 1;
@@ -73,6 +73,8 @@ struct CompileOptions {
   std::string chosen;
   /// Measured times by stage; empty unless the user gave a trace.
   std::vector<schedules::MeasuredTimes> taskTimes;
+  /// Measured times of the model's modules; empty unless --balance names some.
+  std::vector<std::pair<std::string, double>> moduleTimes;
   nn::OptimizerChoice optimizer{nn::optimizers().front()};
   /// Whether the user chose it, against the one that text of a level has.
   bool choosesOptimizer = false;
@@ -155,7 +157,9 @@ inline std::vector<CompileRow> decidedAt(Level level,
 /// are loaded before the first call.
 const std::vector<CompileRow> &compileRows();
 
-/// Those of them that say what the program runs on, and what is decided for
+/// Those of them that say what stages there are.
+std::vector<CompileRow> stageRows();
+/// Those that say what the program runs on, and what is decided for
 /// that.
 std::vector<CompileRow> targetRows();
 /// What a command does with its answer.

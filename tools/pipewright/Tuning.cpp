@@ -7,12 +7,10 @@
 #include "tools/pipewright/Tuning.h"
 
 #include "codegen/package/PartialFolder.h"
-#include "codegen/package/RunTool.h"
 #include "codegen/plan/Plan.h"
-#include "codegen/target/Target.h"
 #include "support/InputFile.h"
 #include "support/Json.h"
-#include "tools/pipewright/Compile.h"
+#include "tools/pipewright/TrialRun.h"
 
 #include <algorithm>
 
@@ -20,23 +18,6 @@ namespace pipewright::tool {
 
 /// The first steps touch memory for the first time.
 static constexpr int64_t warmUp = 2, steps = 7;
-
-/// What a program reads, by the plan beside it.
-static llvm::Expected<std::vector<std::string>>
-inputsOf(const std::string &program) {
-  llvm::Expected<FileBuffer> file = readTextFile(program + "/plan.json");
-  if (!file)
-    return file.takeError();
-  llvm::Expected<llvm::json::Value> plan = parseJson((*file)->getBuffer());
-  if (!plan)
-    return plan.takeError();
-  std::vector<std::string> names;
-  if (const llvm::json::Object *all = plan->getAsObject())
-    if (const llvm::json::Array *inputs = all->getArray("inputs"))
-      for (const llvm::json::Value &input : *inputs)
-        names.push_back(input.getAsString().value_or("").str());
-  return names;
-}
 
 /// The median of the steps in a program's log; fails where there are too few.
 static llvm::Expected<double> medianStep(const std::string &log) {
@@ -75,42 +56,12 @@ static llvm::Expected<double> measure(const ConfigurationSearch &search,
       readCompileOptions(search.valuesOf(search.all()[number]), nullptr);
   if (!options)
     return options.takeError();
-  if (options->emission != Emission::Program || !options->build)
-    return option::fail("--tune runs programs: leave out what keeps compile "
-                        "from building one");
-  options->output = folder.pathOf("program-" + name);
-  if (compileModel(*options, /*isTemporary=*/true) != 0)
-    return codegen::diagnosed();
-  auto inputs = inputsOf(options->output);
-  if (!inputs)
-    return inputs.takeError();
-  const std::string log = folder.pathOf("steps-" + name + ".jsonl"),
-                    printed = folder.pathOf("printed-" + name);
-  std::vector<std::string> command = {options->output + "/train",
-                                      "--steps",
-                                      std::to_string(steps),
-                                      "--log",
-                                      log,
-                                      "--save",
-                                      "none"};
-  for (const std::string &input : *inputs) {
-    command.push_back("--data");
-    command.push_back(input + "=random");
-  }
-  auto tool = codegen::Tool::start(command, printed, folder.path());
-  if (!tool)
-    return tool.takeError();
-  if (!tool->wait()) {
-    llvm::Expected<FileBuffer> text = readTextFile(printed);
-    llvm::StringRef last;
-    if (text)
-      last = (*text)->getBuffer().trim().rsplit('\n').second;
-    else
-      llvm::consumeError(text.takeError());
-    return option::fail("--tune: the program of ",
-                        search.all()[number].options(),
-                        " did not run to its end: ", last);
-  }
+  const std::string log = folder.pathOf("steps-" + name + ".jsonl");
+  if (llvm::Error error =
+          runTrial(std::move(*options), "--tune",
+                   "the program of " + search.all()[number].options(), folder,
+                   name, {"--steps", std::to_string(steps), "--log", log}))
+    return std::move(error);
   return medianStep(log);
 }
 

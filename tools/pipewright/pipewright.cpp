@@ -27,6 +27,7 @@
 #include "tools/pipewright/OpsCommand.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/OutputFile.h"
+#include "tools/pipewright/Profile.h"
 #include "tools/pipewright/Schedules.h"
 #include "tools/pipewright/Tuning.h"
 #include "tools/pipewright/Version.h"
@@ -117,7 +118,8 @@ private:
     return all;
   }();
   tool::OptionValues given{tool::compileRows(), commands, tool::Models};
-  tool::OptionValues givenToSearch{tool::searchRows(), commands, tool::Models};
+  tool::OptionValues givenToSearch{tool::searchRows(), commands,
+                                   tool::Models & ~tool::Profile};
   tool::OptionValues givenToPlan{tool::planRows(), commands, tool::Plan};
   tool::OptionValues givenToDraw{tool::drawRows(), commands,
                                  tool::Plan | tool::Schedules | tool::Check};
@@ -247,6 +249,9 @@ int CommandLine::run() {
     return runPlan(*drawings);
   case tool::Train:
     return runTrain();
+  case tool::Profile:
+    codegen::handleInterruption();
+    return exitCode(tool::profileModel(given));
   default:
     break;
   }

@@ -50,6 +50,7 @@ LogicalResult PartitionStages::partition() {
     return failure();
   function.erase();
   module->removeAttr(nn::kConfigurations);
+  module->removeAttr(PipeDialect::kLayerTimes);
   return success();
 }
 

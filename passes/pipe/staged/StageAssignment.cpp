@@ -10,6 +10,8 @@
 #include "dialects/nn/NNDevices.h"
 #include "dialects/nn/NNLocation.h"
 #include "dialects/pipe/PipeDialect.h"
+#include "passes/pipe/staged/ModelLayers.h"
+#include "passes/planning/PeerPartitions.h"
 #include "passes/planning/StageGraph.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -31,13 +33,22 @@ struct Method {
     Flops,
     Step,
     Scopes,
+    Memory,
+    Time,
     Manual,
     Type,
-    Annotated
+    Annotated,
+    // Others' algorithms, on modules.
+    DeepSpeedUniform,
+    DeepSpeedParameters,
+    TorchgpipeSize,
+    TorchgpipeTime,
   } kind;
   /// What stands behind the name, for messages.
   StringRef argument = "";
   bool needsArgument = false;
+
+  bool isOfOthers() const { return kind >= DeepSpeedUniform; }
 };
 
 } // namespace
@@ -48,9 +59,15 @@ static constexpr Method kMethods[] = {
     {"flops", Method::Flops},
     {"step", Method::Step},
     {"scopes", Method::Scopes},
+    {"memory", Method::Memory},
+    {"time", Method::Time, ":FILE.json", true},
     {"manual", Method::Manual, ":N,N,...", true},
     {"type", Method::Type, ":REGEX", true},
-    {"annotated", Method::Annotated, "[:NAME]"}};
+    {"annotated", Method::Annotated, "[:NAME]"},
+    {"deepspeed-uniform", Method::DeepSpeedUniform},
+    {"deepspeed-parameters", Method::DeepSpeedParameters},
+    {"torchgpipe-size", Method::TorchgpipeSize},
+    {"torchgpipe-time", Method::TorchgpipeTime, ":FILE.json", true}};
 
 static const Method *findMethod(StringRef balance) {
   auto [word, argument] = balance.split(':');
@@ -102,6 +119,14 @@ StringRef patternOfBalance(StringRef balance) {
   const Method *method = findMethod(balance);
   return method && method->kind == Method::Type ? balance.split(':').second
                                                 : StringRef();
+}
+
+StringRef timesFileOfBalance(StringRef balance) {
+  const Method *method = findMethod(balance);
+  return method && (method->kind == Method::Time ||
+                    method->kind == Method::TorchgpipeTime)
+             ? balance.split(':').second
+             : StringRef();
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,7 +191,7 @@ static StageGraph buildGraph(const ModelOps &model, Method::Kind method,
       const ValueOrigin &origin = model.originOf(operand);
       for (Value source : origin.placed)
         values[source].lastUser = number;
-      if (method == Method::Parameters)
+      if (method == Method::Parameters || method == Method::Memory)
         for (nn::ParameterOp parameter : origin.learned) {
           auto [it, isNew] = weights.insert(
               {parameter.getWeightAttr(), graph.weightCosts.size()});
@@ -214,10 +239,114 @@ static LogicalResult countMatches(StageGraph &graph, ArrayRef<Operation *> ops,
   return success();
 }
 
+/// Costs are bytes that are there all the time: of weights, their gradients,
+/// the optimizer's states.
+static LogicalResult countMemory(StageGraph &graph, const ModelOps &model,
+                                 ArrayRef<Operation *> ops, ModuleOp module) {
+  nn::OptimizerAttr optimizer = programOf(module).optimizer;
+  const size_t states = optimizer ? optimizer.getChoice().states().size() : 0;
+  for (double &cost : graph.weightCosts)
+    cost *= static_cast<double>(sizeof(float) * (2 + states));
+  return findKept(model, ops, graph);
+}
+
+/// What was measured of each layer, in seconds (`pipe.layer_times`).
+static FailureOr<std::vector<double>> timesOf(ArrayRef<ModelLayer> layers,
+                                              ModuleOp module) {
+  auto measured = module->getAttrOfType<ArrayAttr>(PipeDialect::kLayerTimes);
+  if (!measured)
+    return module.emitError("pipe-partition-stages: expects '")
+           << PipeDialect::kLayerTimes << "', what pipewright profile measures";
+  std::vector<double> times;
+  for (auto [number, layer] : llvm::enumerate(layers)) {
+    auto one = number < measured.size() ? cast<ArrayAttr>(measured[number])
+                                        : ArrayAttr();
+    StringRef name = one ? cast<StringAttr>(one[0]).getValue() : "";
+    if (!one || name != layer.name)
+      return module.emitError("pipe-partition-stages: expects the time of '")
+             << layer.name << "' as number " << number
+             << " of those measured, but got "
+             << (one ? "that of '" + name + "'" : "none")
+             << ": measure this model by pipewright profile";
+    times.push_back(cast<FloatAttr>(one[1]).getValueAsDouble());
+  }
+  if (measured.size() != layers.size())
+    return module.emitError("pipe-partition-stages: expects the times of ")
+           << layers.size() << " modules, but got those of " << measured.size()
+           << ": measure this model by pipewright profile";
+  return times;
+}
+
+/// What others call the cost of each module.
+static FailureOr<std::vector<double>> costsOfOthers(Method::Kind method,
+                                                    const ModelOps &model,
+                                                    ArrayRef<Operation *> ops,
+                                                    ArrayRef<ModelLayer> layers,
+                                                    ModuleOp module) {
+  if (method == Method::TorchgpipeTime)
+    return timesOf(layers, module);
+  std::vector<double> costs;
+  for (const ModelLayer &layer : layers) {
+    DenseSet<Attribute> seen;
+    double weights = 0, values = 0;
+    for (Operation *op : ops.slice(layer.begin, layer.end - layer.begin)) {
+      weights += static_cast<double>(trainedBytes(model, op, seen));
+      for (Type type : op->getResultTypes())
+        values += static_cast<double>(byteSize(cast<RankedTensorType>(type)));
+    }
+    // Twice: a weight and its gradient.
+    costs.push_back(method == Method::TorchgpipeSize ? values + 2 * weights
+                                                     : weights);
+  }
+  return costs;
+}
+
+/// As another system would cut the model's modules.
+static FailureOr<SmallVector<int32_t>>
+cutAsOthers(const Method &method, const ModelOps &model,
+            ArrayRef<Operation *> ops, int64_t stages, ModuleOp module) {
+  const SmallVector<ModelLayer> layers = layersOf(ops);
+  const auto count = static_cast<int64_t>(layers.size());
+  if (count < stages)
+    return module.emitError("pipe-partition-stages: ")
+           << method.name << " expects a module for each of " << stages
+           << " stages, but the model has " << count
+           << whyStages(module, stages);
+  std::vector<int64_t> cut;
+  if (method.kind == Method::DeepSpeedUniform) {
+    cut = cutAsDeepSpeedUniform(count, stages);
+  } else {
+    auto costs = costsOfOthers(method.kind, model, ops, layers, module);
+    if (failed(costs))
+      return failure();
+    cut = method.kind == Method::DeepSpeedParameters
+              ? cutAsDeepSpeedBalanced(*costs, stages)
+              : cutAsTorchgpipe(*costs, stages);
+  }
+  if (cut.empty())
+    return module.emitError("pipe-partition-stages: ")
+           << method.name << " finds no cut into " << stages
+           << " stages with a module in each: use another --balance, such as "
+              "step";
+  SmallVector<int32_t> begins;
+  for (int64_t layer : cut)
+    begins.push_back(layers[layer].begin);
+  return begins;
+}
+
 /// The ranks that stages take turns on have several of them: then the most
 /// expensive stage counts, as for other methods.
 static bool hasOneStageEach(ModuleOp module, int64_t stages) {
   return programOf(module).ranks.value_or(stages) == stages;
+}
+
+static StageOfOp stagesThatBegin(ArrayRef<int32_t> begins,
+                                 ArrayRef<Operation *> nodes) {
+  StageOfOp stageOf;
+  for (auto [number, op] : llvm::enumerate(nodes))
+    stageOf[op] = llvm::upper_bound(begins, static_cast<int32_t>(number)) -
+                  begins.begin() - 1;
+  return stageOf;
 }
 
 static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
@@ -227,6 +356,28 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
   auto module = model.getFunction()->getParentOfType<ModuleOp>();
   SmallVector<Operation *> nodes;
   StageGraph graph = buildGraph(model, method, nodes);
+  if (chosen.isOfOthers()) {
+    auto begins = cutAsOthers(chosen, model, nodes, stages, module);
+    if (failed(begins))
+      return failure();
+    return stagesThatBegin(*begins, nodes);
+  }
+  if (method == Method::Memory &&
+      failed(countMemory(graph, model, nodes, module)))
+    return failure();
+  if (method == Method::Time) {
+    const SmallVector<ModelLayer> layers = layersOf(nodes);
+    auto times = timesOf(layers, module);
+    if (failed(times))
+      return failure();
+    for (StageGraph::Node &node : graph.nodes)
+      node.isLayer = node.mayBegin = false;
+    for (auto [layer, seconds] : llvm::zip_equal(layers, *times)) {
+      StageGraph::Node &first = graph.nodes[layer.begin];
+      first.isLayer = first.mayBegin = true;
+      first.cost = seconds;
+    }
+  }
   if (method == Method::Scopes) {
     keepScopesWhole(graph, nodes);
     if (int64_t blocks = graph.countLayers(); blocks < stages)
@@ -254,19 +405,17 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
   if (layers.empty() && graph.countLayers() < stages)
     for (StageGraph::Node &node : graph.nodes)
       node.isLayer = true;
+  const int64_t microBatches = programOf(module).microBatches.value_or(1);
   auto begins = !layers.empty() ? cutByLayers(graph, layers)
+                : method == Method::Memory
+                    ? cutForMemory(graph, stages, microBatches)
                 : method == Method::Step && hasOneStageEach(module, stages)
-                    ? cutForStep(graph, stages,
-                                 programOf(module).microBatches.value_or(1))
+                    ? cutForStep(graph, stages, microBatches)
                     : cutIntoStages(graph, stages);
   if (!begins)
     return module.emitError("pipe-partition-stages: ")
            << llvm::toString(begins.takeError()) << whyStages(module, stages);
-  StageOfOp stageOf;
-  for (auto [number, op] : llvm::enumerate(nodes))
-    stageOf[op] = llvm::upper_bound(*begins, static_cast<int32_t>(number)) -
-                  begins->begin() - 1;
-  return stageOf;
+  return stagesThatBegin(*begins, nodes);
 }
 
 FailureOr<StageOfOp> assignStages(const ModelOps &model, StringRef balance,
@@ -283,15 +432,48 @@ FailureOr<StageOfOp> assignStages(const ModelOps &model, StringRef balance,
 }
 
 //===----------------------------------------------------------------------===//
-// Nodes
+// Imported modules
 //===----------------------------------------------------------------------===//
 
-FailureOr<std::map<std::string, int32_t>>
-stagesOfNodes(ModuleOp module, StringRef balance, int64_t stages) {
+void setLayerTimes(ModuleOp module,
+                   ArrayRef<std::pair<std::string, double>> times) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> all;
+  for (const auto &[name, seconds] : times)
+    all.push_back(builder.getArrayAttr(
+        {builder.getStringAttr(name), builder.getF64FloatAttr(seconds)}));
+  module->setAttr(PipeDialect::kLayerTimes, builder.getArrayAttr(all));
+}
+
+static FailureOr<func::FuncOp> functionOf(ModuleOp module) {
   auto function = module.lookupSymbol<func::FuncOp>("model");
   if (!function)
     return module.emitError("expects a function '@model', but has none");
-  ModelOps model(function);
+  return function;
+}
+
+FailureOr<std::vector<std::string>> namesOfLayers(ModuleOp module) {
+  FailureOr<func::FuncOp> function = functionOf(module);
+  if (failed(function))
+    return failure();
+  ModelOps model(*function);
+  if (failed(model.analyze()))
+    return failure();
+  SmallVector<Operation *> ops;
+  llvm::copy_if(model.placed(), std::back_inserter(ops),
+                [&](Operation *op) { return model.isNeededForLoss(op); });
+  std::vector<std::string> names;
+  for (const ModelLayer &layer : layersOf(ops))
+    names.push_back(layer.name);
+  return names;
+}
+
+FailureOr<std::map<std::string, int32_t>>
+stagesOfNodes(ModuleOp module, StringRef balance, int64_t stages) {
+  FailureOr<func::FuncOp> function = functionOf(module);
+  if (failed(function))
+    return failure();
+  ModelOps model(*function);
   if (failed(model.analyze()))
     return failure();
   FailureOr<StageOfOp> stageOf = assignStages(model, balance, stages);

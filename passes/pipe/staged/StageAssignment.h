@@ -25,6 +25,9 @@ std::string problemOfBalance(llvm::StringRef balance);
 /// The regular expression of a method that has one; empty for others.
 llvm::StringRef patternOfBalance(llvm::StringRef balance);
 
+/// The file with measured times of a method that needs them; empty for others.
+llvm::StringRef timesFileOfBalance(llvm::StringRef balance);
+
 /// Cuts the model into `stages` stages. Fails with a diagnostic that begins
 /// with the name of pipe-partition-stages where it cannot be cut so.
 llvm::FailureOr<StageOfOp>
@@ -36,6 +39,15 @@ assignStages(const ModelOps &model, llvm::StringRef balance, int64_t stages);
 llvm::FailureOr<StageOfOp> assignAnnotatedStages(const ModelOps &model,
                                                  llvm::StringRef name,
                                                  int64_t stages);
+
+/// Gives an imported module what was measured of its layers: names, and
+/// seconds.
+void setLayerTimes(mlir::ModuleOp module,
+                   llvm::ArrayRef<std::pair<std::string, double>> times);
+
+/// The names of an imported module's layers (ModelLayers.h), in their order.
+/// Fails, with a diagnostic, where it is no model.
+llvm::FailureOr<std::vector<std::string>> namesOfLayers(mlir::ModuleOp module);
 
 /// Where the nodes of an imported module would be, by their names;
 /// nn::kSeveralStages where their ops are in several. Fails as `assignStages`.

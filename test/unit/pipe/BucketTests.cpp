@@ -43,8 +43,8 @@ TEST(ShareOut, IsWithinGrahamsBoundOfTheBest) {
       EXPECT_TRUE(shareOut(work, workers).empty());
       continue;
     }
-    const double ratio = mostOf(work, shareOut(work, workers), workers) /
-                         leastOf(work, workers);
+    const double ratio =
+        mostOf(work, shareOut(work, workers), workers) / leastOf(work, workers);
     const auto n = static_cast<double>(workers);
     EXPECT_LE(ratio, 4.0 / 3 - 1 / (3 * n) + 1e-12);
     worst = std::max(worst, ratio);

@@ -1,0 +1,98 @@
+//===- ModelLayers.cpp - What a model's ops are parts of, and keep --------===//
+//
+// See ModelLayers.h.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/staged/ModelLayers.h"
+
+#include "dialects/nn/NNLocation.h"
+#include "dialects/pipe/PipeDialect.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::pipe;
+
+SmallVector<ModelLayer> pipewright::pipe::layersOf(ArrayRef<Operation *> ops) {
+  SmallVector<ModelLayer> layers;
+  for (auto [number, op] : llvm::enumerate(ops)) {
+    std::string name = nn::layerOfLocation(op->getLoc());
+    const bool isNew =
+        layers.empty() || (!name.empty() && name != layers.back().name &&
+                           !layers.back().name.empty());
+    if (isNew)
+      layers.push_back({name, static_cast<int32_t>(number), 0});
+    if (layers.back().name.empty())
+      layers.back().name = std::move(name);
+    layers.back().end = static_cast<int32_t>(number) + 1;
+  }
+  return layers;
+}
+
+int64_t pipewright::pipe::trainedBytes(const ModelOps &model, Operation *op,
+                                       llvm::DenseSet<Attribute> &seen) {
+  int64_t bytes = 0;
+  for (Value operand : op->getOperands())
+    for (nn::ParameterOp read : model.originOf(operand).learned)
+      if (auto weight = SymbolTable::lookupNearestSymbolFrom<nn::WeightOp>(
+              read, read.getWeightAttr());
+          weight && weight.getRole() == nn::WeightRole::Parameter &&
+          seen.insert(read.getWeightAttr()).second)
+        bytes += byteSize(read.getResult().getType());
+  return bytes;
+}
+
+/// What a gradient uses of its op: its operands and results.
+static LogicalResult visitUsed(nn::DifferentiableOpInterface op,
+                               llvm::function_ref<void(Value)> visit) {
+  OpBuilder builder(op.getContext());
+  builder.setInsertionPointAfter(op);
+  // Stands for the gradient of the result.
+  auto dy = UnrealizedConversionCastOp::create(
+      builder, op.getLoc(), op->getResult(0).getType(), ValueRange());
+  Operation *end = dy->getNextNode();
+  SmallVector<Value> given(op->getNumResults());
+  given.front() = dy.getResult(0);
+  SmallVector<Value> gradients;
+  const LogicalResult built = op.buildVjp(builder, given, gradients);
+  SmallVector<Operation *> made;
+  for (Operation *next = dy; next != end; next = next->getNextNode())
+    made.push_back(next);
+  for (Operation *part : made)
+    for (Value operand : part->getOperands())
+      if (!llvm::is_contained(made, operand.getDefiningOp()))
+        visit(operand);
+  for (Operation *part : llvm::reverse(made))
+    part->erase();
+  return built;
+}
+
+LogicalResult pipewright::pipe::findKept(const ModelOps &model,
+                                         ArrayRef<Operation *> ops,
+                                         StageGraph &graph) {
+  DenseMap<Value, int32_t> numbers;
+  for (auto [node, op] : llvm::zip_equal(graph.nodes, ops)) {
+    auto differentiable = dyn_cast<nn::DifferentiableOpInterface>(op);
+    auto type = op->getNumResults() == 0
+                    ? RankedTensorType()
+                    : dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    if (!differentiable || !type || !isa<FloatType>(type.getElementType()))
+      continue;
+    auto keep = [&](Value value) {
+      auto [known, isNew] =
+          numbers.try_emplace(value, static_cast<int32_t>(numbers.size()));
+      if (isNew)
+        graph.keptBytes.push_back(static_cast<double>(
+            byteSize(cast<RankedTensorType>(value.getType()))));
+      node.kept.push_back(known->second);
+    };
+    auto visit = [&](Value used) {
+      for (Value value : model.originOf(used).placed)
+        keep(value);
+    };
+    if (failed(visitUsed(differentiable, visit)))
+      return failure();
+  }
+  return success();
+}

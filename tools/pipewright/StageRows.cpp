@@ -1,0 +1,81 @@
+//===- StageRows.cpp - Options that make stages ---------------------------===//
+//
+// Where a model is cut, and what its backwards recompute.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/staged/StageAssignment.h"
+#include "support/Text.h"
+#include "tools/pipewright/Options.h"
+#include "tools/pipewright/Profile.h"
+
+using namespace pipewright;
+using namespace pipewright::tool;
+using namespace pipewright::tool::option;
+
+static llvm::Error readBalance(const OptionSpelling &row,
+                               const OptionValues &given,
+                               CompileOptions &options) {
+  llvm::StringRef balance = given[row.name];
+  if (std::string problem = pipe::problemOfBalance(balance); !problem.empty())
+    return option::fail("--", row.name, " expects ", problem);
+  if (llvm::StringRef pattern = pipe::patternOfBalance(balance);
+      !pattern.empty())
+    if (llvm::Error error = frontend::checkPattern("--balance type:", pattern))
+      return error;
+  if (llvm::StringRef file = pipe::timesFileOfBalance(balance); !file.empty()) {
+    auto times = readModuleTimes(file);
+    if (!times)
+      return option::fail("--", row.name, ": ",
+                          llvm::toString(times.takeError()));
+    options.moduleTimes = std::move(*times);
+  }
+  options.pipelines.staged.balance = balance.str();
+  return llvm::Error::success();
+}
+
+static llvm::Error readRemat(const OptionSpelling &row,
+                             const OptionValues &given,
+                             CompileOptions &options) {
+  llvm::StringRef all = given[row.name];
+  llvm::SmallVector<llvm::StringRef> words;
+  all.split(words, ',');
+  for (llvm::StringRef word : words)
+    if (word != "none" && word != "pointwise" && word != "full" &&
+        all != "auto")
+      return option::fail("--", row.name,
+                          " expects none, pointwise or full, one of these for "
+                          "each stage, or auto, but got '",
+                          text::shortened(all), "'");
+  options.pipelines.staged.remat = all.str();
+  return llvm::Error::success();
+}
+
+std::vector<CompileRow> pipewright::tool::stageRows() {
+  return {
+      decidedAt(
+          Level::Staged,
+          {{"balance", "METHOD",
+            "What stages share equally: uniform (layers), parameters, flops, "
+            "step (flops, so that a step of 1f1b is the shortest), scopes "
+            "(flops, and modules stay whole), memory (under 1f1b), "
+            "time:FILE.json (of modules, as profile measures it), type:REGEX "
+            "(nodes whose names or ops match); or manual:N,N,..., the layers "
+            "of each; or annotated[:NAME], the stages that the model's nodes "
+            "have; or as others cut modules: deepspeed-uniform, "
+            "deepspeed-parameters, torchgpipe-size, "
+            "torchgpipe-time:FILE.json",
+            "flops"},
+           recordText,
+           readBalance}),
+      decidedAt(Level::Staged,
+                {{"remat", "MODE",
+                  "What the backward recomputes: none, pointwise (activations "
+                  "and other element ops of what is kept), full (all but the "
+                  "stage's inputs), one of these for each stage, as in "
+                  "full,pointwise,none; or auto (on each rank the least that "
+                  "--memory-limit allows)",
+                  "none"},
+                 recordText,
+                 readRemat})};
+}
