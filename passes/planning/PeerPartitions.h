@@ -16,7 +16,8 @@
 
 namespace pipewright {
 
-/// All of them give the number of the first layer of each of `parts` parts. There must be at least as many layers as parts.
+/// All of them give the number of the first layer of each of `parts` parts.
+/// There must be at least as many layers as parts.
 
 /// DeepSpeed's `uniform`: as many layers each, the first parts one more where
 /// these are no whole number.

@@ -26,7 +26,7 @@ struct StageGraph {
     /// Indices into `weightCosts`: paid once by each stage that reads them.
     llvm::SmallVector<int32_t, 2> weights;
     /// Indices into `keptBytes`: what its backward needs of its forward.
-    llvm::SmallVector<int32_t, 2> kept;
+    llvm::SmallVector<int32_t, 2> kept = {};
     /// A stage may begin here; the first one always begins at the first node.
     /// Where some may not, the layers are those that may.
     bool mayBegin = true;

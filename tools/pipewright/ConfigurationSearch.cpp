@@ -281,6 +281,8 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
         }
         fits = true;
         add(summaryOf(one, *plan));
+        if (memoryLimit && remat != "none")
+          tryEachRank(one, *compilation);
         // More recomputation only takes longer.
         if (isForSpeed())
           break;
@@ -291,6 +293,33 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
     }
   }
   return llvm::Error::success();
+}
+
+/// One that fits by recomputing in all stages, with each rank recomputing the
+/// least with which it fits: of a schedule that was given, or 1f1b, whose first
+/// ranks keep most.
+void ConfigurationSearch::tryEachRank(Configuration one,
+                                      Compilation &compilation) {
+  if (one.ranks == 1 || given.isGiven("remat"))
+    return;
+  if (!given.isGiven("schedule"))
+    one.schedule = "1f1b";
+  if (one.schedule == "auto")
+    return;
+  one.remat = "auto";
+  const bool isKnown = llvm::any_of(planned, [&](const Configuration &other) {
+    return other.options() == one.options();
+  });
+  if (isKnown)
+    return;
+  auto options = readCompileOptions(valuesOf(one), nullptr);
+  if (!options) {
+    llvm::consumeError(options.takeError());
+    return;
+  }
+  std::string why;
+  if (auto plan = compilation.planQuietly(*options, why); succeeded(plan))
+    add(summaryOf(one, *plan));
 }
 
 /// Behind all that are faster, or as fast with no more memory.

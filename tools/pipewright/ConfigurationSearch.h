@@ -77,6 +77,7 @@ private:
                              std::optional<Compilation> &compilation);
   double leastStep(int64_t microBatchSize,
                    std::optional<Compilation> &compilation);
+  void tryEachRank(Configuration one, Compilation &compilation);
   std::vector<std::string> remats() const;
   /// Whether memory does not matter.
   bool isForSpeed() const { return wanted.pareto.empty() && !memoryLimit; }

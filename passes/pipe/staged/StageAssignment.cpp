@@ -57,7 +57,7 @@ static constexpr Method kMethods[] = {
     {"uniform", Method::Uniform},
     {"parameters", Method::Parameters},
     {"flops", Method::Flops},
-    {"step", Method::Step},
+    {"step", Method::Step, "[:FILE.json]"},
     {"scopes", Method::Scopes},
     {"memory", Method::Memory},
     {"time", Method::Time, ":FILE.json", true},
@@ -124,6 +124,7 @@ StringRef patternOfBalance(StringRef balance) {
 StringRef timesFileOfBalance(StringRef balance) {
   const Method *method = findMethod(balance);
   return method && (method->kind == Method::Time ||
+                    method->kind == Method::Step ||
                     method->kind == Method::TorchgpipeTime)
              ? balance.split(':').second
              : StringRef();
@@ -365,13 +366,15 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
   if (method == Method::Memory &&
       failed(countMemory(graph, model, nodes, module)))
     return failure();
-  if (method == Method::Time) {
+  if (method == Method::Time || (method == Method::Step && !argument.empty())) {
     const SmallVector<ModelLayer> layers = layersOf(nodes);
     auto times = timesOf(layers, module);
     if (failed(times))
       return failure();
-    for (StageGraph::Node &node : graph.nodes)
+    for (StageGraph::Node &node : graph.nodes) {
       node.isLayer = node.mayBegin = false;
+      node.cost = 0;
+    }
     for (auto [layer, seconds] : llvm::zip_equal(layers, *times)) {
       StageGraph::Node &first = graph.nodes[layer.begin];
       first.isLayer = first.mayBegin = true;

@@ -14,7 +14,7 @@
 // STAGES: error: pipe-partition-stages: expects the layers of 2 stages behind manual:, but got those of 3
 // NUMBERS: error: pipe-partition-stages: expects balance to be numbers of layers with a comma between two behind manual:, but got '1,none'
 // PATTERN: error: pipe-partition-stages: expects balance to be a regular expression behind type:, but got '(': parentheses not balanced
-// ARGUMENT: error: pipe-partition-stages: expects balance to be uniform, parameters, flops, step, scopes, memory, time:FILE.json, manual:N,N,..., type:REGEX, annotated[:NAME], deepspeed-uniform, deepspeed-parameters, torchgpipe-size or torchgpipe-time:FILE.json, but got 'manual'
+// ARGUMENT: error: pipe-partition-stages: expects balance to be uniform, parameters, flops, step[:FILE.json], scopes, memory, time:FILE.json, manual:N,N,..., type:REGEX, annotated[:NAME], deepspeed-uniform, deepspeed-parameters, torchgpipe-size or torchgpipe-time:FILE.json, but got 'manual'
 
 // The first layer alone.
 // MANUAL-LABEL: pipe.forward

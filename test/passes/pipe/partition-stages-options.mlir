@@ -1,5 +1,5 @@
 // RUN: not pipewright-opt %s --pipe-partition-stages=balance=luck 2>&1 | FileCheck %s --check-prefix=BALANCE
-// BALANCE: pipe-partition-stages: expects balance to be uniform, parameters, flops, step, scopes, memory, time:FILE.json, manual:N,N,..., type:REGEX, annotated[:NAME], deepspeed-uniform, deepspeed-parameters, torchgpipe-size or torchgpipe-time:FILE.json, but got 'luck'
+// BALANCE: pipe-partition-stages: expects balance to be uniform, parameters, flops, step[:FILE.json], scopes, memory, time:FILE.json, manual:N,N,..., type:REGEX, annotated[:NAME], deepspeed-uniform, deepspeed-parameters, torchgpipe-size or torchgpipe-time:FILE.json, but got 'luck'
 
 // RUN: not pipewright-opt %s --pipe-partition-stages=stages=0 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: pipe-partition-stages: expects at least 1 stage, but got 0

@@ -159,4 +159,60 @@ TEST(StageGraph, StaysWithinTheSlackOfTheBest) {
   }
 }
 
+/// What the stage of nodes [begin, end) needs with so many micro-batches in
+/// flight: values that two of its nodes keep are there once.
+double memoryOf(const StageGraph &graph, size_t begin, size_t end,
+                int64_t inFlight) {
+  double bytes = 0;
+  std::vector<bool> isKept(graph.keptBytes.size(), false);
+  for (size_t i = begin; i < end; ++i) {
+    bytes += graph.nodes[i].cost;
+    for (int32_t value : graph.nodes[i].kept) {
+      if (!isKept[value])
+        bytes += static_cast<double>(inFlight) * graph.keptBytes[value];
+      isKept[value] = true;
+    }
+  }
+  return bytes;
+}
+
+/// The least memory of the stage that needs most, by trying every cut.
+double leastMemory(const StageGraph &graph, size_t begin, int64_t stages,
+                   int64_t microBatches) {
+  const int64_t inFlight = std::min(microBatches, stages);
+  if (stages == 1)
+    return memoryOf(graph, begin, graph.nodes.size(), inFlight);
+  double least = 1e30;
+  for (size_t end = begin + 1; end + stages - 1 <= graph.nodes.size(); ++end)
+    least = std::min(
+        least, std::max(memoryOf(graph, begin, end, inFlight),
+                        leastMemory(graph, end, stages - 1, microBatches)));
+  return least;
+}
+
+TEST(StageGraph, MemoryCountsWhatIsInFlight) {
+  std::mt19937 random(13);
+  for (int trial = 0; trial < 300; ++trial) {
+    const size_t size = 4 + random() % 7;
+    const int64_t stages = 1 + random() % 4, microBatches = 1 + random() % 6;
+    StageGraph graph;
+    for (size_t i = 0; i < size; ++i) {
+      graph.nodes.push_back({static_cast<double>(random() % 50), true, {}});
+      // An op's gradient needs what it reads, and what it makes.
+      graph.keptBytes.push_back(static_cast<double>(random() % 30));
+      if (i > 0)
+        graph.nodes[i].kept.push_back(static_cast<int32_t>(i) - 1);
+      graph.nodes[i].kept.push_back(static_cast<int32_t>(i));
+    }
+    auto begins = cutForMemory(graph, stages, microBatches, /*slack=*/0);
+    ASSERT_TRUE(static_cast<bool>(begins));
+    double most = 0;
+    for (int64_t k = 0; k < stages; ++k)
+      most = std::max(most, memoryOf(graph, (*begins)[k],
+                                     k + 1 < stages ? (*begins)[k + 1] : size,
+                                     std::min(microBatches, stages - k)));
+    EXPECT_NEAR(most, leastMemory(graph, 0, stages, microBatches), 1e-6);
+  }
+}
+
 } // namespace
