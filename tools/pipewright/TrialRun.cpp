@@ -12,6 +12,10 @@
 #include "tools/pipewright/Compile.h"
 #include "tools/pipewright/Messages.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <set>
+
 namespace pipewright::tool {
 
 /// What a program reads, by the plan beside it.
@@ -31,6 +35,16 @@ inputsOf(const std::string &program) {
   return names;
 }
 
+static std::string lastLineOf(const std::string &path) {
+  llvm::Expected<FileBuffer> text = readTextFile(path);
+  if (!text) {
+    llvm::consumeError(text.takeError());
+    return "";
+  }
+  llvm::StringRef all = (*text)->getBuffer().trim();
+  return all.substr(all.rfind('\n') + 1).str();
+}
+
 llvm::Error runTrial(CompileOptions options, llvm::StringRef asked,
                      llvm::StringRef what, const codegen::PartialFolder &folder,
                      llvm::StringRef name,
@@ -44,26 +58,32 @@ llvm::Error runTrial(CompileOptions options, llvm::StringRef asked,
   auto inputs = inputsOf(options.output);
   if (!inputs)
     return inputs.takeError();
-  std::vector<std::string> command = {options.output + "/train", "--save",
-                                      "none"};
-  llvm::append_range(command, arguments);
-  for (const std::string &input : *inputs) {
-    command.push_back("--data");
-    command.push_back(input + "=random");
-  }
   const std::string printed = folder.pathOf("printed-" + name.str());
-  auto tool = codegen::Tool::start(command, printed, folder.path());
-  if (!tool)
-    return tool.takeError();
-  if (tool->wait())
-    return llvm::Error::success();
-  llvm::Expected<FileBuffer> text = readTextFile(printed);
-  llvm::StringRef last;
-  if (text)
-    last = (*text)->getBuffer().trim().rsplit('\n').second;
-  else
-    llvm::consumeError(text.takeError());
-  return option::fail(asked, ": ", what, " did not run to its end: ", last);
+  std::set<std::string> withoutLimit;
+  while (true) {
+    std::vector<std::string> command = {options.output + "/train", "--save",
+                                        "none"};
+    llvm::append_range(command, arguments);
+    for (const std::string &input : *inputs) {
+      command.push_back("--data");
+      command.push_back(input +
+                        (withoutLimit.contains(input) ? "=ones" : "=random"));
+    }
+    auto tool = codegen::Tool::start(command, printed, folder.path());
+    if (!tool)
+      return tool.takeError();
+    if (tool->wait())
+      return llvm::Error::success();
+    const std::string last = lastLineOf(printed);
+    // Only the program knows which integers an input takes.
+    auto isMeant = [&](const std::string &input) {
+      return llvm::StringRef(last).contains("'" + input +
+                                            "' has no known limit");
+    };
+    auto meant = llvm::find_if(*inputs, isMeant);
+    if (meant == inputs->end() || !withoutLimit.insert(*meant).second)
+      return option::fail(asked, ": ", what, " did not run to its end: ", last);
+  }
 }
 
 } // namespace pipewright::tool

@@ -339,3 +339,17 @@ module attributes {pipe.program = #pipe.program<micro_batches = 0>} {
 // expected-error @below {{expects 'pipe.buffers' to be an array of #pipe.buffer}}
 module attributes {pipe.buffers = [1]} {
 }
+
+// -----
+
+// Times of modules have names.
+// expected-error @below {{expects 'pipe.layer_times' to be names of a module's modules with seconds}}
+module attributes {pipe.layer_times = [[1.0]]} {
+}
+
+// -----
+
+// Nothing takes less than no time.
+// expected-error @below {{expects 'pipe.layer_times' to be names of a module's modules with seconds}}
+module attributes {pipe.layer_times = [["fc1", -1.0]]} {
+}
