@@ -100,6 +100,10 @@ inline int64_t alignedSize(int64_t bytes) {
 /// in bytes: that of a range of their bf16 copies, too.
 constexpr int64_t kShardAlignment = 2 * kBufferAlignment;
 
+/// The most ranks of all replicas of a program: far more than anybody has, and
+/// few enough that each can know of all.
+constexpr int64_t kMaxProcesses = 1 << 16;
+
 } // namespace pipewright::pipe
 
 #include "dialects/pipe/PipeInterfaces.h.inc"

@@ -3,9 +3,9 @@
 // With ZeRO each replica has an equal part of what a stage's optimizer updates,
 // bucket by bucket. Parts may end within a weight, but not within a matrix that
 // an optimizer takes as a whole: such matrices are a bucket of their own, and
-// each has a replica that updates it. Nobody else reads this from the IR: the
-// passes that write collectives, their verifiers, the layout of the arena and
-// the predicted time of an update all ask here.
+// each has a replica that updates it. The passes that write collectives, their
+// verifiers, the layout of the arena and the predicted time of an update ask
+// here.
 //
 //===----------------------------------------------------------------------===//
 

@@ -74,19 +74,16 @@ static llvm::Error readMicroBatches(const OptionSpelling &row, Given given,
   return options.policy->place(options.sizes()).takeError();
 }
 
-/// Far more than anybody has, and few enough that each can know of all.
-static constexpr int64_t kMaxProcesses = 1 << 16;
-
 static llvm::Error readReplicas(const OptionSpelling &row, Given given,
                                 CompileOptions &options) {
   if (llvm::Error error =
           readCount(row.name, given[row.name], options.replicas))
     return error;
   int64_t ranks = options.pipelines.scheduled.ranks;
-  if (options.replicas > kMaxProcesses / ranks)
+  if (options.replicas > pipe::kMaxProcesses / ranks)
     return fail("--", row.name, " ", options.replicas, " with --ranks ", ranks,
                 " makes ", options.replicas * ranks,
-                " processes, but a program has at most ", kMaxProcesses,
+                " processes, but a program has at most ", pipe::kMaxProcesses,
                 ": give less of either");
   return llvm::Error::success();
 }

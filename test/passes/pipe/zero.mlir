@@ -68,6 +68,8 @@
 // What has no meaning.
 // RUN: sed 's/#pipe.program</&zero = 1, /' %inputs/pipe/tied.mlir | not pipewright-opt 2>&1 | FileCheck %s --check-prefix=ALONE
 // ALONE: error: expects 'zero' of 0 with one replica, but got 1
+// RUN: sed 's/#pipe.program</&replicas = 1099511627776, zero = 1, /' %inputs/pipe/tied.mlir | not pipewright-opt 2>&1 | FileCheck %s --check-prefix=MANY
+// MANY: error: expects at most 65536 ranks of all replicas, but got 1099511627776 replicas of 1
 // RUN: sed 's/#pipe.program</&replicas = 2, zero = 4, /' %inputs/pipe/tied.mlir | not pipewright-opt 2>&1 | FileCheck %s --check-prefix=LEVEL
 // LEVEL: error: expects 'zero' to be 0, 1, 2 or 3, but got 4
 // RUN: %{zero} -e 's/micro_batches = 4/micro_batches = 4, updates = 4/' %inputs/pipe/chain.mlir | not pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=pipedream ranks=4" 2>&1 | FileCheck %s --check-prefix=STALE
