@@ -87,10 +87,19 @@ Local FunctionWriter::parameter(size_t index) const {
   return Local(std::next(buffers.begin(), index)->name);
 }
 
+template <class AnyStatement>
+void FunctionWriter::put(AnyStatement statement) {
+  if (alone)
+    std::get<Conditional>(function.body[*alone])
+        .body.push_back(std::move(statement));
+  else
+    function.body.push_back(std::move(statement));
+}
+
 Local FunctionWriter::buffer(StringRef name, int64_t offset, int64_t bytes,
                              StringRef family) {
   Local buffer(names.unique(name), family);
-  declare(BufferDeclaration{buffer, {}, offset, bytes});
+  put(BufferDeclaration{buffer, {}, offset, bytes});
   return buffer;
 }
 
@@ -98,14 +107,14 @@ Local FunctionWriter::part(StringRef name, const Local &whole, int64_t offset,
                            int64_t bytes) {
   Local buffer(names.unique(name));
   used.insert(whole.name());
-  declare(BufferDeclaration{buffer, whole, offset, bytes});
+  put(BufferDeclaration{buffer, whole, offset, bytes});
   return buffer;
 }
 
 Local FunctionWriter::shard(StringRef name, int64_t offset, int64_t bytes) {
   Local buffer(names.unique(name));
   used.insert(rankName);
-  declare(BufferDeclaration{buffer, {}, offset, bytes, "rank.shardOf"});
+  put(BufferDeclaration{buffer, {}, offset, bytes, "rank.shardOf"});
   return buffer;
 }
 
@@ -114,14 +123,6 @@ void FunctionWriter::onReplica(int64_t replica) {
   alone = function.body.size();
   function.body.push_back(
       Conditional{"rank.replica() == " + std::to_string(replica), {}});
-}
-
-void FunctionWriter::declare(BufferDeclaration declaration) {
-  if (alone)
-    std::get<Conditional>(function.body[*alone])
-        .body.push_back(std::move(declaration));
-  else
-    function.body.push_back(std::move(declaration));
 }
 
 void FunctionWriter::comment(StringRef text) {
@@ -141,11 +142,7 @@ void FunctionWriter::add(CallStatement statement) {
     if (auto *local = std::get_if<Local>(&word))
       used.insert(local->name());
   });
-  if (alone)
-    std::get<Conditional>(function.body[*alone])
-        .body.push_back(std::move(statement));
-  else
-    function.body.push_back(std::move(statement));
+  put(std::move(statement));
 }
 
 /// The arguments of a function of the runtime: the rank comes first.

@@ -108,7 +108,9 @@ public:
   CallArgument microBatch() const;
 
 private:
-  void declare(BufferDeclaration declaration);
+  /// At the end of the body, or of what is for one replica alone.
+  template <class AnyStatement>
+  void put(AnyStatement statement);
   void add(CallStatement statement);
   void callMember(llvm::StringRef member,
                   llvm::ArrayRef<CallArgument> arguments);

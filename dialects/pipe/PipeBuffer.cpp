@@ -93,7 +93,7 @@ LogicalResult OptimizerOp::verify() {
   int64_t rest = getBuckets() ? getWeights().getBytes() : 0;
   for (int64_t bytes : getBuckets().value_or(ArrayRef<int64_t>()))
     rest = bytes > 0 && bytes <= rest ? rest - bytes : -1;
-  if (rest != 0 || (getBuckets() && !getShards()))
+  if (rest != 0 || (getBuckets() && (!getShards() || getBuckets()->empty())))
     return emitOpError("expects buckets of shards, of ")
            << getWeights().getBytes() << " bytes together";
   if (!getShards())
@@ -142,7 +142,10 @@ OptimizerOp::Bucket OptimizerOp::bucketAround(BufferAttr place) {
 }
 
 BufferAttr OptimizerOp::partOf(BufferAttr range, Bucket bucket) {
-  const int64_t ratio = getWeights().getBytes() / range.getBytes();
+  // Whether ranges have the sizes that they should is told elsewhere.
+  const int64_t ratio =
+      std::max(int64_t{1}, getWeights().getBytes() /
+                               std::max(int64_t{1}, range.getBytes()));
   return BufferAttr::get(getContext(), range.getSpace(), range.getIndex(),
                          range.getOffset() + bucket.begin / ratio,
                          bucket.bytes / ratio);

@@ -279,10 +279,10 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
             ++impossible;
           continue;
         }
-        fits = true;
         add(summaryOf(one, *plan));
-        if (memoryLimit && remat != "none")
+        if (memoryLimit && !fits && remat != "none")
           tryEachRank(one, *compilation);
+        fits = true;
         // More recomputation only takes longer.
         if (isForSpeed())
           break;
@@ -307,11 +307,6 @@ void ConfigurationSearch::tryEachRank(Configuration one,
   if (one.schedule == "auto")
     return;
   one.remat = "auto";
-  const bool isKnown = llvm::any_of(planned, [&](const Configuration &other) {
-    return other.options() == one.options();
-  });
-  if (isKnown)
-    return;
   auto options = readCompileOptions(valuesOf(one), nullptr);
   if (!options) {
     llvm::consumeError(options.takeError());

@@ -1,4 +1,4 @@
-//===- ModelLayers.cpp - What a model's ops are parts of, and keep --------===//
+//===- ModelLayers.cpp - A model's modules, and what ops keep -------------===//
 //
 // See ModelLayers.h.
 //

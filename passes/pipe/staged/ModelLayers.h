@@ -1,5 +1,4 @@
-//===- ModelLayers.h - What a model's ops are parts of, and keep -*- C++
-//-*-===//
+//===- ModelLayers.h - A model's modules, and what ops keep -----*- C++ -*-===//
 //
 // What methods of cutting ask about a model beside the arithmetic of its ops.
 //

@@ -448,23 +448,24 @@ void setLayerTimes(ModuleOp module,
   module->setAttr(PipeDialect::kLayerTimes, builder.getArrayAttr(all));
 }
 
-static FailureOr<func::FuncOp> functionOf(ModuleOp module) {
+/// The analyzed model; null, with a diagnostic, where the module has none.
+static std::unique_ptr<ModelOps> readModel(ModuleOp module) {
   auto function = module.lookupSymbol<func::FuncOp>("model");
-  if (!function)
-    return module.emitError("expects a function '@model', but has none");
-  return function;
+  if (!function) {
+    module.emitError("expects a function '@model', but has none");
+    return nullptr;
+  }
+  auto model = std::make_unique<ModelOps>(function);
+  return succeeded(model->analyze()) ? std::move(model) : nullptr;
 }
 
 FailureOr<std::vector<std::string>> namesOfLayers(ModuleOp module) {
-  FailureOr<func::FuncOp> function = functionOf(module);
-  if (failed(function))
-    return failure();
-  ModelOps model(*function);
-  if (failed(model.analyze()))
+  const std::unique_ptr<ModelOps> model = readModel(module);
+  if (!model)
     return failure();
   SmallVector<Operation *> ops;
-  llvm::copy_if(model.placed(), std::back_inserter(ops),
-                [&](Operation *op) { return model.isNeededForLoss(op); });
+  llvm::copy_if(model->placed(), std::back_inserter(ops),
+                [&](Operation *op) { return model->isNeededForLoss(op); });
   std::vector<std::string> names;
   for (const ModelLayer &layer : layersOf(ops))
     names.push_back(layer.name);
@@ -473,17 +474,14 @@ FailureOr<std::vector<std::string>> namesOfLayers(ModuleOp module) {
 
 FailureOr<std::map<std::string, int32_t>>
 stagesOfNodes(ModuleOp module, StringRef balance, int64_t stages) {
-  FailureOr<func::FuncOp> function = functionOf(module);
-  if (failed(function))
+  const std::unique_ptr<ModelOps> model = readModel(module);
+  if (!model)
     return failure();
-  ModelOps model(*function);
-  if (failed(model.analyze()))
-    return failure();
-  FailureOr<StageOfOp> stageOf = assignStages(model, balance, stages);
+  FailureOr<StageOfOp> stageOf = assignStages(*model, balance, stages);
   if (failed(stageOf))
     return failure();
   std::map<std::string, int32_t> nodes;
-  for (Operation *op : model.placed()) {
+  for (Operation *op : model->placed()) {
     StringRef name = nn::nameOfLocation(op->getLoc());
     auto stage = stageOf->find(op);
     if (name.empty() || stage == stageOf->end())

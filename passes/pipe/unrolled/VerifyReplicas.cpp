@@ -77,6 +77,13 @@ private:
 
 } // namespace
 
+/// Whether a collective is of that bucket, or of all, where there is no number.
+static bool isOf(CollectiveOp together, std::optional<int64_t> bucket) {
+  return together.getBucket().has_value() == bucket.has_value() &&
+         static_cast<int64_t>(together.getBucket().value_or(0)) ==
+             bucket.value_or(0);
+}
+
 /// What replicas do together to make a value, one collective for each bucket of
 /// the stage, or one for all that they make whole; the first one comes first.
 std::optional<ReplicaVerifier::Collectives>
@@ -91,9 +98,7 @@ ReplicaVerifier::behind(Value made, int32_t stage, bool isOfGradients,
     CollectiveOp together = overReplicas(made ? made.getDefiningOp() : nullptr);
     const bool isIt = together && together.isOfGradients() == isOfGradients &&
                       together.getRounded() == isRounded &&
-                      together.getBucket().has_value() == number.has_value() &&
-                      static_cast<int64_t>(together.getBucket().value_or(0)) ==
-                          number.value_or(0);
+                      isOf(together, number);
     if (!isIt)
       return std::nullopt;
     found.insert(found.begin(), together);
@@ -233,9 +238,7 @@ void ReplicaVerifier::verifyGathered(
       for (Operation *user : made.getUsers())
         if (CollectiveOp together = overReplicas(user);
             together && together.getRounded() == isRounded &&
-            together.getBucket().has_value() == bucket.has_value() &&
-            static_cast<int64_t>(together.getBucket().value_or(0)) ==
-                bucket.value_or(0))
+            isOf(together, bucket))
           gathers.push_back(together);
       if (gathers.size() != 1) {
         report(update) << "expects its weights"

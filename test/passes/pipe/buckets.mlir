@@ -44,6 +44,13 @@
 // RUN: %{allocated} --check-prefix=PART
 // PART: error: 'pipe.place' op ends behind the part of the replica that updates it
 
+// Ranges of other sizes are told, whatever they are.
+// RUN: sed -e 's/pipe.arena rank 0 bytes [0-9]*/pipe.arena rank 0 bytes 8192/; /pipe.optimizer @s0/s/gradients <arena 0 at \([0-9]*\) bytes 512>/gradients <arena 0 at \1 bytes 4096>/' %t.allocated > %t.wrong
+// RUN: %{allocated} --check-prefix=LARGE
+// LARGE: error: 'pipe.collective' op expects a buffer of {{[0-9]+}} bytes, but got
+// RUN: sed -e '/pipe.optimizer @s0/s/gradients <arena 0 at \([0-9]*\) bytes 512>/gradients <arena 0 at \1 bytes 0>/' %t.allocated > %t.wrong
+// RUN: %{allocated} --check-prefix=LARGE
+
 // A bucket is of replicas.
 // RUN: sed -e 's/all_reduce of @wte in @s0/all_reduce of @wte bucket 0 in @s0/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=RANKS

@@ -1,6 +1,7 @@
 //===- PeerPartitionTests.cpp - How others cut a chain of layers ----------===//
 //
-// Against vectors that the algorithms' own code gave, and against all cuts.
+// Against vectors of a second implementation, which follows the published code
+// line by line, and against all cuts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,7 +72,7 @@ TEST(PeerPartitions, TheCheapestLayerCountsAsNone) {
   EXPECT_EQ(cutAsTorchgpipe({1, 2, 3, 4, 5, 6}, 2), Begins({0, 4}));
 }
 
-TEST(PeerPartitions, AreTheOriginals) {
+TEST(PeerPartitions, AreThoseOfASecondImplementation) {
   struct Case {
     std::vector<double> costs;
     int64_t parts;
