@@ -187,6 +187,10 @@ private:
                                      const Stages &stages) {
     if (!optimizer.getShards())
       return success();
+    const int64_t whole = optimizer.getWeights().getBytes();
+    if (optimizer.getGradients().getBytes() != whole)
+      return optimizer.emitOpError("expects gradients of ")
+             << whole << " bytes, but got " << optimizer.getGradients();
     const size_t expected =
         bucketsOf(stages, stages.numberOf(optimizer.getStage())).size();
     if (optimizer.bucketsOfWeights().size() != expected)

@@ -47,7 +47,7 @@
 // Ranges of other sizes are told, whatever they are.
 // RUN: sed -e 's/pipe.arena rank 0 bytes [0-9]*/pipe.arena rank 0 bytes 8192/; /pipe.optimizer @s0/s/gradients <arena 0 at \([0-9]*\) bytes 512>/gradients <arena 0 at \1 bytes 4096>/' %t.allocated > %t.wrong
 // RUN: %{allocated} --check-prefix=LARGE
-// LARGE: error: 'pipe.collective' op expects a buffer of {{[0-9]+}} bytes, but got
+// LARGE: error: 'pipe.optimizer' op expects gradients of 512 bytes, but got
 // RUN: sed -e '/pipe.optimizer @s0/s/gradients <arena 0 at \([0-9]*\) bytes 512>/gradients <arena 0 at \1 bytes 0>/' %t.allocated > %t.wrong
 // RUN: %{allocated} --check-prefix=LARGE
 
