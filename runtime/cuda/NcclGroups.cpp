@@ -4,6 +4,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Hash.h"
 #include "runtime/core/ProcessName.h"
+#include "runtime/cuda/Rounds.h"
 #include "runtime/net/Agreement.h"
 
 #include <algorithm>
@@ -95,25 +96,16 @@ void NcclGroups::connect(const std::vector<std::vector<int64_t>> &all,
   checkSameGroups(control, all);
   using Numbered = std::pair<int64_t, std::vector<int64_t>>;
   std::vector<std::vector<Numbered>> layers;
-  for (const std::vector<int64_t> &members : all) {
-    const auto number = static_cast<int64_t>(groups.size());
+  const std::vector<int64_t> rounds = assignRounds(all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::vector<int64_t> &members = all[i];
     groups.push_back(isIn(members, control.rank())
                          ? std::make_unique<Group>(control, members)
                          : nullptr);
     if (members.size() < 2)
       continue;
-    auto isFree = [&](const std::vector<Numbered> &layer) {
-      return std::none_of(
-          layer.begin(), layer.end(), [&](const Numbered &other) {
-            return std::any_of(
-                members.begin(), members.end(),
-                [&](int64_t member) { return isIn(other.second, member); });
-          });
-    };
-    auto place = std::find_if(layers.begin(), layers.end(), isFree);
-    if (place == layers.end())
-      place = layers.insert(place, std::vector<Numbered>());
-    place->emplace_back(number, members);
+    layers.resize(std::max<size_t>(layers.size(), rounds[i] + 1));
+    layers[rounds[i]].emplace_back(static_cast<int64_t>(i), members);
   }
   if (!layers.empty() && !whole)
     makeWhole(deadline);

@@ -5,6 +5,7 @@
 #include "runtime/core/ProcessName.h"
 #include "runtime/cuda/NcclCalls.h"
 #include "runtime/cuda/NcclGroups.h"
+#include "runtime/cuda/Rounds.h"
 #include "runtime/cuda/SizeNotices.h"
 #include "runtime/net/Agreement.h"
 
@@ -27,6 +28,8 @@ constexpr int maxCtas = 4;
 /// One end of a directed link.
 struct Link {
   int64_t from = 0, to = 0;
+  /// When it is made: see Rounds.h.
+  int64_t round = 0;
   NcclCommunicator *communicator = nullptr;
   ncclUniqueId id = {};
 
@@ -69,6 +72,7 @@ public:
 private:
   void exchangeIds();
   void makeCommunicators();
+  void awaitRounds(int64_t count);
   void warmUp();
   void exchangeElements(const NcclWarmUp &space);
   void post(const Link &link, int64_t peer, bool isSend, int64_t bytes,
@@ -80,7 +84,7 @@ private:
   const int64_t self;
   NcclCalls calls;
   NcclGroups groups;
-  /// In the one order that all ranks have: those that this rank is an end of.
+  /// Those that this rank is an end of, in the order of their rounds.
   std::vector<Link> links;
 
   SizeNotices notices;
@@ -110,8 +114,9 @@ void NcclLinks::exchangeIds() {
       control.waitReceive(link.from);
 }
 
-/// One after the other, in the order that all ranks have: of the links that are
-/// not made yet, the first one has both of its ends waiting for it.
+/// One after the other, by rounds: both ends of a link make all of their links
+/// of earlier rounds first, which takes as long as these rounds, however many
+/// ranks there are. Each round has the deadline of a wait.
 void NcclLinks::makeCommunicators() {
   for (Link &link : links) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -123,8 +128,19 @@ void NcclLinks::makeCommunicators() {
                                            link.id, role, &config);
     });
     calls.waitUntilReady(*link.communicator,
-                         "the other end of its communicator", deadlineSeconds);
+                         "the other end of its communicator",
+                         static_cast<double>(link.round + 1) * deadlineSeconds);
   }
+}
+
+/// Until all ranks have made their communicators. Who has fewer of them than
+/// others waits for all of the others' rounds.
+void NcclLinks::awaitRounds(int64_t count) {
+  const double deadline = control.deadline();
+  control.setDeadline(
+      std::max(deadline, static_cast<double>(count) * deadlineSeconds));
+  control.barrier();
+  control.setDeadline(deadline);
 }
 
 /// The first use of a link is a handshake between hosts; a step in which all
@@ -177,20 +193,33 @@ void NcclLinks::exchangeElements(const NcclWarmUp &space) {
 
 void NcclLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
   checkSameLinks(control, all);
+  std::vector<std::vector<int64_t>> ends;
   for (const auto &[from, to] : all) {
     if (from == to)
       fail(processName(from),
            " has a link to itself, which NCCL does not have");
+    ends.push_back({from, to});
+  }
+  const std::vector<int64_t> rounds = assignRounds(ends);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto &[from, to] = all[i];
     if (from == self || to == self)
       links.push_back({from,
                        to,
+                       rounds[i],
                        &calls.add("link " + processNumber(from) + " -> " +
                                       processNumber(to),
                                   from == self ? to : from),
                        {}});
   }
+  std::sort(links.begin(), links.end(),
+            [](const Link &a, const Link &b) { return a.round < b.round; });
   exchangeIds();
   makeCommunicators();
+  int64_t count = 0;
+  for (const int64_t round : rounds)
+    count = std::max(count, round + 1);
+  awaitRounds(count);
   warmUp();
 }
 

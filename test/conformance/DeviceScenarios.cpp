@@ -136,10 +136,10 @@ int64_t pipewright::runtime::gpusThere() {
   return count;
 }
 
-std::vector<std::string>
-pipewright::runtime::runDeviceRanks(int64_t ranks, int64_t gpus,
-                                    const MakeLinks &make,
-                                    const std::function<void(Bench &)> &body) {
+std::vector<std::string> pipewright::runtime::runDeviceRanks(
+    int64_t ranks, int64_t gpus, const MakeLinks &make,
+    const std::function<void(Bench &)> &body,
+    const std::vector<std::pair<int64_t, int64_t>> &pairs) {
   ThreadWorld world(ranks);
   std::vector<std::string> errors(ranks);
   std::vector<std::thread> threads;
@@ -151,7 +151,7 @@ pipewright::runtime::runDeviceRanks(int64_t ranks, int64_t gpus,
         const std::shared_ptr<Device> device = Device::open(r % gpus);
         device->makeCurrent();
         const std::unique_ptr<DeviceLinks> links = make(control);
-        links->connect(allLinks(ranks));
+        links->connect(pairs.empty() ? allLinks(ranks) : pairs);
         {
           Bench bench(control, *links, *device);
           body(bench);

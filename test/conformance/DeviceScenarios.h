@@ -81,10 +81,11 @@ using MakeLinks =
     std::function<std::unique_ptr<DeviceLinks>(Transport &control)>;
 
 /// Ranks are threads, each with a GPU of its own out of `gpus`. What each one
-/// threw, "" when it ended well.
+/// threw, "" when it ended well. Without links: those of all pairs.
 std::vector<std::string>
 runDeviceRanks(int64_t ranks, int64_t gpus, const MakeLinks &make,
-               const std::function<void(Bench &)> &body);
+               const std::function<void(Bench &)> &body,
+               const std::vector<std::pair<int64_t, int64_t>> &links = {});
 
 /// Leaves a test out where the machine has fewer GPUs: a double has as many as
 /// it is told to have.

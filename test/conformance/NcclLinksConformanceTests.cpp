@@ -180,6 +180,55 @@ TEST(NcclDouble, AnAsynchronousErrorNamesRankAndLink) {
                      "the environment asked for this error");
 }
 
+/// Ranks with these links, where a communicator takes 0.2 s to be made and
+/// waits have this deadline.
+static std::vector<std::string> startSlowly(
+    int64_t ranks, const std::vector<std::pair<int64_t, int64_t>> &links,
+    double deadline, const std::vector<std::vector<int64_t>> &groups = {}) {
+  setenv("PIPEWRIGHT_DOUBLE_NCCL_CONNECT", "200000", 1);
+  const auto make = [&](Transport &control) {
+    control.setDeadline(deadline);
+    return createNcclLinks(control);
+  };
+  const auto start = [&](Bench &b) {
+    b.links.connectGroups(groups);
+    b.control.setDeadline(hangSeconds);
+  };
+  const auto errors = runDeviceRanks(ranks, ranks, make, start, links);
+  unsetenv("PIPEWRIGHT_DOUBLE_NCCL_CONNECT");
+  return errors;
+}
+
+/// One after the other along the ranks their communicators would take 6 s, and
+/// the last rank would wait for all of that.
+TEST(NcclDouble, NeighboursStartInAsManyRoundsHoweverManyTheyAre) {
+  constexpr int64_t ranks = 16;
+  std::vector<std::pair<int64_t, int64_t>> links;
+  std::vector<std::vector<int64_t>> groups;
+  for (int64_t r = 0; r < ranks; ++r) {
+    if (r > 0)
+      links.emplace_back(r, r - 1);
+    if (r + 1 < ranks)
+      links.emplace_back(r, r + 1);
+    if (r < ranks / 2)
+      groups.push_back({r, r + ranks / 2});
+  }
+  EXPECT_EQ(startSlowly(ranks, links, 2, groups),
+            std::vector<std::string>(ranks));
+}
+
+/// All ranks are linked to the first, which makes ten communicators; the last
+/// rank has two, in the last rounds.
+TEST(NcclDouble, AWaitForALaterRoundMayTakeAsLongAsAllBefore) {
+  constexpr int64_t ranks = 6;
+  std::vector<std::pair<int64_t, int64_t>> links;
+  for (int64_t r = 1; r < ranks; ++r) {
+    links.emplace_back(0, r);
+    links.emplace_back(r, 0);
+  }
+  EXPECT_EQ(startSlowly(ranks, links, 1), std::vector<std::string>(ranks));
+}
+
 TEST(NcclDouble, ACommunicatorThatIsNeverReadyIsAnError) {
   const auto outputs =
       runProcesses(2, "impatient", "PIPEWRIGHT_DOUBLE_NCCL_LOST=1");
@@ -232,7 +281,7 @@ static int runScenario(const std::string &name) {
 }
 
 int main(int argc, char **argv) {
-  setenv("PIPEWRIGHT_DOUBLE_GPUS", "8", 1);
+  setenv("PIPEWRIGHT_DOUBLE_GPUS", "16", 1);
   setenv("PIPEWRIGHT_DOUBLE_RACES", "1", 1);
   if (argc == 3 && !std::strcmp(argv[1], "--scenario"))
     return runScenario(argv[2]);

@@ -141,6 +141,9 @@ void Communicator::meet() {
   if (!acceptAll())
     return setState(ncclRemoteError, "a rank went away while it connected");
   listener = Descriptor();
+  const auto start = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start < connectTime() && !aborted)
+    nap();
   setState(ncclSuccess);
 }
 

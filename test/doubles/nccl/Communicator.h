@@ -28,6 +28,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -160,6 +161,9 @@ void setLastError(const std::string &text);
 
 /// The environment asks that no communicator ever finds its other ranks.
 bool neverMeets();
+
+/// How long a communicator takes after all of its ranks have come.
+std::chrono::microseconds connectTime();
 
 /// The environment asks that no abort ever comes to an end.
 bool neverAborts();

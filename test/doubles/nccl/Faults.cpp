@@ -4,6 +4,7 @@
 //   PIPEWRIGHT_DOUBLE_NCCL_EXIT=[RANK:]N       the process ends at its N-th
 //   PIPEWRIGHT_DOUBLE_NCCL_ERROR=[RANK:]N      an error at its N-th transfer
 //   PIPEWRIGHT_DOUBLE_NCCL_STALL=[RANK:]N      nothing moves from the N-th on
+//   PIPEWRIGHT_DOUBLE_NCCL_CONNECT=MICROSECONDS  for each communicator
 //   PIPEWRIGHT_DOUBLE_NCCL_LOST=1              communicators never get ready
 //   PIPEWRIGHT_DOUBLE_NCCL_STUCK=1             aborts never come to an end
 //
@@ -46,6 +47,11 @@ static int64_t turnOf(const char *variable) {
 bool pipewright::doubles::neverMeets() {
   const char *lost = std::getenv("PIPEWRIGHT_DOUBLE_NCCL_LOST");
   return lost && std::atoi(lost);
+}
+
+std::chrono::microseconds pipewright::doubles::connectTime() {
+  const char *time = std::getenv("PIPEWRIGHT_DOUBLE_NCCL_CONNECT");
+  return std::chrono::microseconds(time ? std::atoll(time) : 0);
 }
 
 bool pipewright::doubles::neverAborts() {
