@@ -37,6 +37,11 @@ constexpr double reasonSeconds = 1;
 
 NcclCalls::NcclCalls(Transport &control) : control(control) { nccl(); }
 
+/// In progress: goes on in a thread of NCCL.
+static bool isFine(ncclResult_t result) {
+  return result == ncclSuccess || result == ncclInProgress;
+}
+
 void NcclCalls::failCall(const NcclCommunicator &communicator,
                          ncclResult_t result) {
   const char *last = nccl().ncclGetLastError(nullptr);
@@ -58,9 +63,49 @@ void NcclCalls::call(const NcclCommunicator &communicator,
       failAborted();
     result = body();
   }
-  // In progress: goes on in a thread of NCCL.
-  if (result != ncclSuccess && result != ncclInProgress)
+  if (!isFine(result))
     failCall(communicator, result);
+}
+
+void NcclCalls::callAside(const NcclCommunicator &communicator,
+                          const std::string &what, double deadline,
+                          const std::function<ncclResult_t()> &body) {
+  CUcontext context = nullptr;
+  PIPEWRIGHT_CUDA(cuCtxGetCurrent(&context));
+  const auto end = std::make_shared<std::promise<ncclResult_t>>();
+  std::future<ncclResult_t> result = end->get_future();
+  call(communicator, [&] {
+    occupied = true;
+    std::thread([context, body, end] {
+      cudaDriver().cuCtxSetCurrent(context);
+      end->set_value(body());
+    }).detach();
+    return ncclSuccess;
+  });
+  const Patience patience(deadline);
+  while (result.wait_for(std::chrono::seconds(0)) !=
+         std::future_status::ready) {
+    if (patience.isOver())
+      failDeadline(control.rank(), communicator.peer,
+                   what + " on " + communicator.text, deadline);
+    control.poll();
+    patience.pause();
+  }
+  call(communicator, [&] {
+    occupied = false;
+    return result.get();
+  });
+}
+
+void NcclCalls::make(NcclCommunicator &communicator, const std::string &what,
+                     double deadline,
+                     const std::function<ncclResult_t(ncclComm_t *)> &body) {
+  const auto handle = std::make_shared<ncclComm_t>(nullptr);
+  callAside(communicator, what, deadline,
+            [handle, body] { return body(handle.get()); });
+  communicator.handle = *handle;
+  // In progress where NCCL_COMM_BLOCKING=0 is set.
+  waitUntilReady(communicator, what, deadline);
 }
 
 ncclResult_t NcclCalls::stateOf(const NcclCommunicator &communicator) {
@@ -68,7 +113,7 @@ ncclResult_t NcclCalls::stateOf(const NcclCommunicator &communicator) {
   call(communicator, [&] {
     return nccl().ncclCommGetAsyncError(communicator.handle, &state);
   });
-  if (state != ncclSuccess && state != ncclInProgress)
+  if (!isFine(state))
     failCall(communicator, state);
   return state;
 }
@@ -164,6 +209,8 @@ void NcclCalls::abort(double deadline) {
     if (!lock || aborted)
       return;
     aborted = true;
+    if (occupied)
+      return;
   }
   // No other thread calls NCCL from here on.
   std::vector<ncclComm_t> comms;
@@ -173,11 +220,19 @@ void NcclCalls::abort(double deadline) {
   abortAll(comms).wait_for(patience);
 }
 
-/// All ends of each communicator: first all say that they are done, then all
-/// wait.
+/// All ends of each communicator, in the order that all ranks have: ends of
+/// links wait for each other, those of groups say that they are done.
 void NcclCalls::finalize(double deadline) {
+  std::vector<ncclComm_t> comms;
   for (const NcclCommunicator &each : communicators)
-    call(each, [&] { return nccl().ncclCommFinalize(each.handle); });
+    comms.push_back(each.handle);
+  if (!comms.empty())
+    callAside(communicators.front(), "the end", deadline, [comms] {
+      ncclResult_t result = ncclSuccess;
+      for (size_t i = 0; i < comms.size() && isFine(result); ++i)
+        result = nccl().ncclCommFinalize(comms[i]);
+      return result;
+    });
   for (const NcclCommunicator &each : communicators)
     waitUntilReady(each, "the end", deadline);
   std::lock_guard<std::timed_mutex> lock(mutex);

@@ -1,8 +1,13 @@
 //===- NcclCalls.h - Communicators, and calls that do not hang -*- C++ -*-===//
 //
-// Nothing here blocks inside NCCL, which has no time-outs: communicators are
-// non-blocking, and every wait is a loop of ours with a deadline. All
-// communicators of a rank are kept in one list, so that they end together.
+// NCCL has no time-outs: every wait for another rank is a loop of ours with a
+// deadline. Communicators of groups are non-blocking, so that NCCL itself waits
+// on a thread that it makes for each call. Those of links block, because they
+// have many calls: what waits for another rank, which is all but transfers,
+// gets a thread of ours. A transfer waits for nobody, once a link was used, but
+// for room in the queues of the driver; see Watchdog.h.
+//
+// All communicators of a rank are kept in one list, so that they end together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,6 +68,15 @@ public:
   /// Error that names the communicator when NCCL reports one.
   void call(const NcclCommunicator &communicator,
             const std::function<ncclResult_t()> &body);
+  /// The same for what may wait for other ranks, on a thread of its own; this
+  /// one waits for `what` it is. If that fails, the other thread goes on as
+  /// long as the process: `body` keeps what it needs.
+  void callAside(const NcclCommunicator &communicator, const std::string &what,
+                 double deadline, const std::function<ncclResult_t()> &body);
+  /// Makes a communicator so.
+  void make(NcclCommunicator &communicator, const std::string &what,
+            double deadline,
+            const std::function<ncclResult_t(ncclComm_t *)> &body);
   /// Success, or in progress.
   ncclResult_t stateOf(const NcclCommunicator &communicator);
   void waitUntilReady(const NcclCommunicator &communicator,
@@ -74,7 +88,8 @@ public:
   /// Throws an Error if any of them has failed.
   void check();
 
-  /// Ends all communicators at once. Any thread may call it.
+  /// Ends all communicators at once. Any thread may call it. Does nothing while
+  /// a thread is inside of NCCL, which forbids it: the process ends then.
   void abort(double deadline);
   /// Ends them together with the other ranks if all of them are well, and
   /// aborts them otherwise.
@@ -91,6 +106,8 @@ private:
   /// Guards the communicators against abort, which comes from any thread.
   std::timed_mutex mutex;
   bool aborted = false;
+  /// A thread is inside of callAside's body.
+  bool occupied = false;
 };
 
 /// Memory and streams for a first exchange over each of several communicators;

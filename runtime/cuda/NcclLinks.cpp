@@ -119,17 +119,16 @@ void NcclLinks::exchangeIds() {
 /// ranks there are. Each round has the deadline of a wait.
 void NcclLinks::makeCommunicators() {
   for (Link &link : links) {
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    config.maxCTAs = maxCtas;
     const int role = link.from == self ? 0 : 1;
-    calls.call(*link.communicator, [&] {
-      return nccl().ncclCommInitRankConfig(&link.communicator->handle, 2,
-                                           link.id, role, &config);
-    });
-    calls.waitUntilReady(*link.communicator,
-                         "the other end of its communicator",
-                         static_cast<double>(link.round + 1) * deadlineSeconds);
+    calls.make(*link.communicator, "the other end of its communicator",
+               static_cast<double>(link.round + 1) * deadlineSeconds,
+               [id = link.id, role](ncclComm_t *handle) {
+                 ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+                 config.blocking = 1;
+                 config.maxCTAs = maxCtas;
+                 return nccl().ncclCommInitRankConfig(handle, 2, id, role,
+                                                      &config);
+               });
   }
 }
 
@@ -163,19 +162,25 @@ void NcclLinks::exchangeElements(const NcclWarmUp &space) {
     const int64_t value = links[i].from == self ? valueOf(links[i]) : -1;
     copyToDevice(space.at(i), &value, sizeof value);
   }
-  const NcclCommunicator &first = *links[0].communicator;
-  calls.call(first, [] { return nccl().ncclGroupStart(); });
+  std::vector<std::function<ncclResult_t()>> transfers;
   for (size_t i = 0; i < links.size(); ++i) {
-    const Link &link = links[i];
+    const bool isSend = links[i].from == self;
     void *data = reinterpret_cast<void *>(space.at(i));
-    CUstream stream = space.stream(i);
-    calls.call(*link.communicator, [&] {
-      return link.from == self
-                 ? nccl().ncclSend(data, 1, ncclInt64, 1, link.comm(), stream)
-                 : nccl().ncclRecv(data, 1, ncclInt64, 0, link.comm(), stream);
-    });
+    transfers.emplace_back(
+        [isSend, data, comm = links[i].comm(), stream = space.stream(i)] {
+          return isSend ? nccl().ncclSend(data, 1, ncclInt64, 1, comm, stream)
+                        : nccl().ncclRecv(data, 1, ncclInt64, 0, comm, stream);
+        });
   }
-  calls.call(first, [] { return nccl().ncclGroupEnd(); });
+  calls.callAside(*links[0].communicator, "the first exchange", deadlineSeconds,
+                  [transfers] {
+                    ncclResult_t result = nccl().ncclGroupStart();
+                    for (const auto &transfer : transfers)
+                      if (result == ncclSuccess)
+                        result = transfer();
+                    const ncclResult_t end = nccl().ncclGroupEnd();
+                    return result != ncclSuccess ? result : end;
+                  });
   for (const Link &link : links)
     calls.waitUntilReady(*link.communicator, "the first exchange",
                          deadlineSeconds);
@@ -246,8 +251,8 @@ void NcclLinks::post(const Link &link, int64_t peer, bool isSend, int64_t bytes,
                        numberGiven++};
   if (bytes) {
     calls.call(*link.communicator, body);
-    // A thread of NCCL launches it. Before that, an event would be recorded in
-    // front of it, and another link's could overtake it.
+    // It is launched, unless NCCL_COMM_BLOCKING=0 is set: before that, an event
+    // would be recorded in front of it, and another link's could overtake it.
     calls.waitUntilReady(
         *link.communicator,
         (isSend ? "launch of a send of " : "launch of a receive of ") +

@@ -6,8 +6,8 @@
 // communicator of its own, of two ranks. Messages have no tags and no sizes:
 // what does not match hangs. So sizes are compared over the control plane.
 //
-// Collectives have a communicator for each group (NcclGroups.h). Nothing here
-// blocks inside NCCL (NcclCalls.h).
+// Collectives have a communicator for each group (NcclGroups.h). How calls of
+// NCCL come to an end: see NcclCalls.h.
 //
 // Ranks may be processes, or threads of one process with one GPU each.
 //

@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <thread>
 #include <unistd.h>
@@ -133,6 +134,26 @@ TEST(NcclLinks, TwoRanksOnOneGpuAreRefused) {
       << errors[1];
 }
 
+/// NCCL would make a thread for each call on a communicator that does not
+/// block.
+TEST(NcclDouble, StepsMakeNoThreadForTheirTransfers) {
+  void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+  const auto threads = reinterpret_cast<int64_t (*)()>(
+      dlsym(library, "pipewrightNcclLaunchingThreads"));
+  ASSERT_TRUE(threads);
+  const auto errors = run(4, [&](Bench &b) {
+    b.control.barrier();
+    const int64_t before = threads();
+    b.control.barrier();
+    for (const DeviceScenario &scenario : deviceScenarios())
+      if (scenario.name == std::string("manySteps"))
+        scenario.run(b);
+    b.control.barrier();
+    EXPECT_EQ(threads(), before);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(4));
+}
+
 // --- What ends a process -----------------------------------------------------
 
 /// Every rank has said what was expected of it.
@@ -155,6 +176,16 @@ TEST(NcclDouble, ARankThatDiesIsAnErrorOnTheOthers) {
       runProcesses(3, "manySteps", "PIPEWRIGHT_DOUBLE_NCCL_EXIT=1:15");
   EXPECT_EQ(outputs[1], "");
   // Who sees it first tells the others, by whichever way it has seen it.
+  for (const int rank : {0, 2})
+    EXPECT_TRUE(outputs[rank].find("has lost rank 1") != std::string::npos ||
+                outputs[rank].find("ncclRemoteError") != std::string::npos)
+        << outputs[rank];
+}
+
+TEST(NcclDouble, ARankThatDiesInTheFirstExchangeIsAnErrorOnTheOthers) {
+  const auto outputs =
+      runProcesses(3, "manySteps", "PIPEWRIGHT_DOUBLE_NCCL_EXIT=1:1");
+  EXPECT_EQ(outputs[1], "");
   for (const int rank : {0, 2})
     EXPECT_TRUE(outputs[rank].find("has lost rank 1") != std::string::npos ||
                 outputs[rank].find("ncclRemoteError") != std::string::npos)
@@ -247,10 +278,12 @@ TEST(NcclDouble, AnOldNcclIsRefused) {
 /// One rank, started by runProcesses. Says what went wrong.
 static int runScenario(const std::string &name) {
   std::unique_ptr<Transport> control;
+  // Giving it back waits for the GPU: it outlives what may wait for a peer.
+  std::shared_ptr<Device> device;
   std::unique_ptr<DeviceLinks> links;
   try {
     control = createProcessTransport(hangSeconds);
-    const auto device = Device::open(control->rank());
+    device = Device::open(control->rank());
     device->makeCurrent();
     links = createNcclLinks(*control);
     if (name == "impatient")

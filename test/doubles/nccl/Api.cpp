@@ -9,6 +9,8 @@
 #include "test/doubles/nccl/Communicator.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -161,6 +163,15 @@ static void launchAll(const Groups &groups) {
   }
 }
 
+/// Threads that launched something.
+static std::atomic<int64_t> launchingThreads{0};
+
+/// For tests: NCCL makes a thread for each group, or call outside of one, of
+/// communicators that do not block.
+NCCL_DOUBLE_API int64_t pipewrightNcclLaunchingThreads() {
+  return launchingThreads;
+}
+
 static ncclResult_t endGroup(Groups groups) {
   bool blocking = true;
   for (const auto &[communicator, group] : groups) {
@@ -168,6 +179,7 @@ static ncclResult_t endGroup(Groups groups) {
     communicator->setState(ncclInProgress);
   }
   if (!blocking) {
+    ++launchingThreads;
     std::thread(launchAll, std::move(groups)).detach();
     return ncclInProgress;
   }
