@@ -8,6 +8,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_NET_BOOTSTRAP_H
 #define PIPEWRIGHT_RUNTIME_NET_BOOTSTRAP_H
 
+#include "runtime/net/Agreement.h"
 #include "runtime/net/Transport.h"
 
 #include <cstdint>
@@ -33,6 +34,11 @@ Launcher findLauncher();
 /// The rank of this process as the environment has it, before there is a
 /// Transport; 0 if nobody started it.
 int64_t environmentRank();
+
+/// The place of a process among those of its host as its launcher has it, or
+/// else the one that was found by names of hosts, which may be the same in
+/// containers. Every process reads its own environment.
+RankOnHost placeByLauncher(int64_t rank, int64_t size, RankOnHost found);
 
 /// The control plane between processes, by whatever findLauncher says.
 /// `program` is whatever only copies of the same program have in common. Throws

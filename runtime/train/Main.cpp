@@ -153,24 +153,6 @@ static void checkProcess(const Program &program, const Options &options,
   checkSameFiles(program, options, transport);
 }
 
-/// The launcher's own words go before names of hosts, which may be the same in
-/// containers. Every process reads what is in its environment.
-static RankOnHost launcherPlace(RankOnHost found) {
-  const std::pair<const char *, const char *> names[] = {
-      {"LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-      {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-      {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"}};
-  for (const auto &[rank, size] : names) {
-    const char *index = std::getenv(rank), *count = std::getenv(size);
-    if (!index || !count)
-      continue;
-    const RankOnHost place = {std::atoll(index), std::atoll(count)};
-    if (place.index >= 0 && place.index < place.count)
-      return place;
-  }
-  return found;
-}
-
 /// This process is one rank.
 static int runProcess(const Program &program, const Options &options) {
   std::unique_ptr<Transport> transport;
@@ -184,9 +166,9 @@ static int runProcess(const Program &program, const Options &options) {
     transport->setSilence(options.timeout);
     checkProcess(program, options, *transport);
     checked = true;
-    factory = platform.createProcess(program, options,
-                                     launcherPlace(findRankOnHost(*transport)),
-                                     *transport);
+    const RankOnHost place = placeByLauncher(
+        transport->rank(), transport->size(), findRankOnHost(*transport));
+    factory = platform.createProcess(program, options, place, *transport);
     return runRank(options, *factory, true, *transport);
   } catch (const Aborted &error) {
     message = error.what();

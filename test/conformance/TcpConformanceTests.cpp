@@ -204,11 +204,14 @@ struct Variable {
 /// Sets variables, and takes them back when it goes.
 class Variables {
 public:
-  explicit Variables(std::initializer_list<Variable> values) {
+  explicit Variables(std::initializer_list<Variable> values)
+      : Variables(std::vector<Variable>(values)) {}
+  explicit Variables(const std::vector<Variable> &values) {
     for (const char *name :
          {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PMI_SIZE",
           "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE",
-          "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE"})
+          "TORCHELASTIC_RUN_ID", "TORCHELASTIC_USE_AGENT_STORE", "PMI_RANK",
+          "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "LOCAL_RANK"})
       unsetenv(name);
     for (const Variable &variable : values) {
       names.push_back(variable.name);
@@ -264,6 +267,57 @@ TEST(Bootstrap, KnowsWhoStartedTheProcess) {
   {
     const Variables one({{"RANK", "0"}, {"WORLD_SIZE", "1"}});
     EXPECT_EQ(findLauncher(), Launcher::None);
+  }
+}
+
+/// "2 of 4" for rank 6 of 8, which is found to be the first of three.
+static std::string placeOnHost() {
+  const RankOnHost place = placeByLauncher(6, 8, {0, 3});
+  return std::to_string(place.index) + " of " + std::to_string(place.count);
+}
+
+TEST(Bootstrap, PlacesOnAHostAreThoseOfTheLauncher) {
+  const std::pair<std::vector<Variable>, const char *> cases[] = {
+      {{}, "0 of 3"},
+      {{{"RANK", "6"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "4"}},
+       "2 of 4"},
+      {{{"RANK", "6"}, {"LOCAL_RANK", "2"}}, "2 of 3"},
+      {{{"RANK", "6"}, {"LOCAL_RANK", "4"}}, "4 of 5"},
+      {{{"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
+       "1 of 2"},
+      {{{"PMI_RANK", "6"}, {"MPI_LOCALRANKID", "3"}, {"MPI_LOCALNRANKS", "4"}},
+       "3 of 4"},
+      {{{"PMI_LOCAL_RANK", "5"}, {"PMI_LOCAL_SIZE", "8"}}, "5 of 8"},
+      {{{"PMIX_RANK", "6"},
+        {"SLURM_PROCID", "6"},
+        {"SLURM_STEP_NUM_TASKS", "8"},
+        {"SLURM_LOCALID", "1"},
+        {"SLURM_NODEID", "2"},
+        {"SLURM_STEP_TASKS_PER_NODE", "3(x2),2"}},
+       "1 of 2"},
+      {{{"SLURM_LOCALID", "1"},
+        {"SLURM_NODEID", "1"},
+        {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"}},
+       "1 of 4"},
+      // A shell of Slurm, from which somebody started more.
+      {{{"SLURM_PROCID", "0"},
+        {"SLURM_STEP_NUM_TASKS", "1"},
+        {"SLURM_LOCALID", "0"},
+        {"SLURM_STEP_TASKS_PER_NODE", "1"}},
+       "0 of 3"},
+      // What is no place.
+      {{{"LOCAL_RANK", "4"}, {"LOCAL_WORLD_SIZE", "4"}}, "0 of 3"},
+      {{{"SLURM_LOCALID", "1"},
+        {"SLURM_NODEID", "5"},
+        {"SLURM_STEP_TASKS_PER_NODE", "4(x2)"}},
+       "0 of 3"},
+      {{{"SLURM_LOCALID", "1"}, {"SLURM_STEP_TASKS_PER_NODE", "many"}},
+       "0 of 3"}};
+  for (const auto &[given, expected] : cases) {
+    const Variables variables(given);
+    EXPECT_EQ(placeOnHost(), expected)
+        << (given.empty() ? "nothing" : given.back().name);
   }
 }
 
