@@ -2,6 +2,7 @@
 
 #include "runtime/cuda/CublasLt.h"
 #include "runtime/core/Error.h"
+#include "runtime/cuda/Driver.h"
 #include "runtime/cuda/SharedLibrary.h"
 
 #include <cstring>
@@ -9,10 +10,17 @@
 
 using namespace pipewright::runtime;
 
-/// The library of the headers' own CUDA, or the one before: what is called
-/// has the same meaning in both.
+/// That of CUDA 13 or 12: what is called has the same meaning in both. A driver
+/// for CUDA 12 runs that of CUDA 12 alone.
 static SharedLibrary openLibrary() {
   const char *what = "cuBLASLt";
+  const int driver = cudaDriver().version;
+  if (driver < 13000)
+    return SharedLibrary(what, "libcublasLt.so.12",
+                         "the CUDA driver is for CUDA " +
+                             cudaVersionText(driver) +
+                             ": install cuBLAS of CUDA 12, or let "
+                             "LD_LIBRARY_PATH name its folder");
   const char *advice = "install cuBLAS of CUDA 13 or 12, or let "
                        "LD_LIBRARY_PATH name its folder";
   try {

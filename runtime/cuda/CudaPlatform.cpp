@@ -7,6 +7,7 @@
 #include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/Environment.h"
 #include "runtime/cuda/LocalLinks.h"
+#include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/NcclLinks.h"
 #include "runtime/cuda/ProcessGroups.h"
 #include "runtime/cuda/Staging.h"
@@ -291,6 +292,9 @@ std::unique_ptr<Worker> CudaRanks::createRank(Transport &transport) {
                                     .algorithms = algorithms};
   auto rank = std::make_unique<DeviceRank>(program, transport, device,
                                            std::move(connection), forDevice);
+  if (links == LinkKind::Nccl && ranks.size() > 1)
+    if (const std::string remark = ncclRemark(ncclVersion()); !remark.empty())
+      rank->remark(remark);
   return rank;
 }
 
@@ -312,7 +316,9 @@ std::string CudaRanks::describe() const {
     text += (i ? ", " : " (") + names[i];
   text += "; driver for CUDA " + cudaVersionText(cudaDriver().version) + ")";
   if (program.mesh().size() > 1)
-    text += links == LinkKind::Nccl ? " over nccl" : " over cuda-local";
+    text += links == LinkKind::Nccl
+                ? " over nccl " + ncclVersionText(ncclVersion())
+                : " over cuda-local";
   return text;
 }
 

@@ -12,7 +12,8 @@ using namespace pipewright::runtime;
 static Cudnn loadFunctions() {
   const SharedLibrary library(
       "cuDNN", "libcudnn.so.9",
-      "install cuDNN 9, or let LD_LIBRARY_PATH name its folder");
+      "install cuDNN 9 (9.16 or newer computes attention too), or let "
+      "LD_LIBRARY_PATH name its folder");
   Cudnn functions;
 #define PIPEWRIGHT_CUDNN_LOAD(name)                                            \
   library.get(functions.name, #name, "cuDNN 9 or newer");

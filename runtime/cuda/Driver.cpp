@@ -27,7 +27,9 @@ static Driver openDriver() {
   if (driver.cuDriverGetVersion(&driver.version) == CUDA_SUCCESS &&
       driver.version < oldestVersion)
     fail("the CUDA driver is too old: it is for CUDA ",
-         cudaVersionText(driver.version), ", but ", needed, " is needed");
+         cudaVersionText(driver.version), ", but ", needed,
+         " is needed; install a newer driver of NVIDIA's, or compile the model "
+         "with --target cpu");
 #define PIPEWRIGHT_TEXT(name) #name
 #define PIPEWRIGHT_DRIVER_LOAD(name)                                           \
   library.get(driver.name, PIPEWRIGHT_TEXT(name), needed.c_str());

@@ -35,6 +35,13 @@ struct Nccl {
 /// is too old: found, and needed.
 const Nccl &nccl();
 
+/// Of the open library: 22809.
+int ncclVersion();
+
+/// What a person should know of the version where ranks are threads of one
+/// process: a line, mostly empty.
+std::string ncclRemark(int version);
+
 /// "2.28.9" of 22809.
 std::string ncclVersionText(int version);
 

@@ -8,14 +8,14 @@
 using namespace pipewright::runtime;
 
 SharedLibrary::SharedLibrary(std::string what, std::string file,
-                             const std::string &advice)
-    : what(std::move(what)), file(std::move(file)) {
+                             std::string advice)
+    : what(std::move(what)), file(std::move(file)), advice(std::move(advice)) {
   handle = dlopen(this->file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle)
     return;
   const char *reason = dlerror();
   fail("no ", this->what, ": ", this->file, " cannot be opened (",
-       reason ? reason : "unknown reason", "); ", advice);
+       reason ? reason : "unknown reason", "); ", this->advice);
 }
 
 void *SharedLibrary::find(const char *name) const {
@@ -23,6 +23,6 @@ void *SharedLibrary::find(const char *name) const {
 }
 
 void SharedLibrary::failMissing(const char *name, const char *needed) const {
-  fail("the ", what, " is too old: ", file, " has no function ", name, ", ",
-       needed, " is needed");
+  fail(what, " is too old: ", file, " has no function ", name, ", but ", needed,
+       " is needed; ", advice);
 }

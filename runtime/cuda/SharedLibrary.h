@@ -17,13 +17,13 @@ class SharedLibrary {
 public:
   /// `what` is its name for users ("CUDA driver"), `advice` tells them how to
   /// get it. Throws an Error when it cannot be opened.
-  SharedLibrary(std::string what, std::string file, const std::string &advice);
+  SharedLibrary(std::string what, std::string file, std::string advice);
 
   /// The address of a function, null when the library is too old to have it.
   void *find(const char *name) const;
 
   /// Fills a pointer to a function. Throws an Error that names the library,
-  /// the function and `needed` (a version) when it is not there.
+  /// the function, `needed` (a version) and the advice when it is not there.
   template <class Function>
   void get(Function *&pointer, const char *name, const char *needed) const {
     pointer = reinterpret_cast<Function *>(find(name));
@@ -36,6 +36,7 @@ private:
 
   std::string what;
   std::string file;
+  std::string advice;
   void *handle = nullptr;
 };
 

@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 #include <unistd.h>
 
@@ -228,7 +229,8 @@ TEST_F(TinyDeviceProgram, SaysWhatIsMissing) {
   EXPECT_REFUSED(run(fiveSteps, "PIPEWRIGHT_DOUBLE_GPUS=0"), "error: no GPU");
   EXPECT_REFUSED(run(fiveSteps, "PIPEWRIGHT_DOUBLE_DRIVER=11080"),
                  "error: the CUDA driver is too old: it is for CUDA 11.8, but "
-                 "a driver for CUDA 12.0 or newer is needed");
+                 "a driver for CUDA 12.0 or newer is needed; install a newer "
+                 "driver of NVIDIA's, or compile");
   EXPECT_REFUSED(run(fiveSteps, "PIPEWRIGHT_DOUBLE_ARCHITECTURE=75"),
                  "is an sm_75, but the program needs an sm_80 or newer");
   EXPECT_REFUSED(run(fiveSteps + "--transport nccl"),
@@ -248,6 +250,82 @@ TEST_F(TinyDeviceProgram, SaysWhatIsMissing) {
                  "not the 1,125,899,906,842,624 bytes for the workspace: ");
   EXPECT_REFUSED(run(fiveSteps, "TINY_MISSING_KERNEL=1"),
                  "error: rank 1: the PTX has no kernel 'missing_entry'");
+}
+
+TEST_F(TinyDeviceProgram, SaysWhichLibraryIsMissing) {
+  const std::string two = "PIPEWRIGHT_DOUBLE_GPUS=2 ";
+  const struct {
+    const char *library, *environment, *message, *cure;
+  } cases[] = {
+      {"libnccl.so.2", "", "no NCCL: libnccl.so.2 cannot be opened (",
+       "; install NCCL 2.26.0 or newer, or let all ranks be threads of one "
+       "process: --transport cuda-local"},
+      {"libcublasLt.so.13", "TINY_MULTIPLIES=1",
+       "no cuBLASLt: libcublasLt.so.13 cannot be opened (",
+       "; install cuBLAS of CUDA 13 or 12, or let LD_LIBRARY_PATH name"},
+      {"libcublasLt.so.12", "TINY_MULTIPLIES=1 PIPEWRIGHT_DOUBLE_DRIVER=12080",
+       "no cuBLASLt: libcublasLt.so.12 cannot be opened (",
+       "; the CUDA driver is for CUDA 12.8: install cuBLAS of CUDA 12, or"},
+      {"libcudnn.so.9", "TINY_CONVOLVES=1",
+       "no cuDNN: libcudnn.so.9 cannot be opened (",
+       "; install cuDNN 9 (9.16 or newer computes attention too), or"}};
+  for (const auto &[library, environment, message, cure] : cases) {
+    // One that is broken hides all others of its name.
+    const Folder libraries;
+    for (const auto &entry :
+         std::filesystem::directory_iterator(PIPEWRIGHT_DOUBLES))
+      if (entry.path().filename() != library &&
+          entry.path().string().find(".so") != std::string::npos)
+        std::filesystem::create_symlink(
+            entry.path(), libraries.path(entry.path().filename()));
+    libraries.write(library, "broken");
+    const auto result =
+        run(fiveSteps, two + environment, libraries.path("").c_str());
+    EXPECT_REFUSED(result, message);
+    EXPECT_TRUE(contains(result.second, cure)) << result.second;
+  }
+}
+
+TEST_F(TinyDeviceProgram, SaysWhichLibraryIsTooOld) {
+  const std::string two = "PIPEWRIGHT_DOUBLE_GPUS=2 ";
+  EXPECT_REFUSED(run(fiveSteps, two + "PIPEWRIGHT_DOUBLE_NCCL_VERSION=21805"),
+                 "NCCL is too old: libnccl.so.2 is version 2.18.5, but NCCL "
+                 "2.26.0 or newer is needed; install NCCL 2.26.0 or newer, or "
+                 "let all ranks be threads of one process: --transport "
+                 "cuda-local");
+  // A library that has none of what is called.
+  const Folder libraries;
+  for (const char *library : {"libcuda.so.1", "libnccl.so.2"})
+    std::filesystem::create_symlink(
+        std::string(PIPEWRIGHT_DOUBLES "/") + library, libraries.path(library));
+  std::filesystem::create_symlink(PIPEWRIGHT_DOUBLES "/libnccl.so.2",
+                                  libraries.path("libcudnn.so.9"));
+  EXPECT_REFUSED(
+      run(fiveSteps, two + "TINY_CONVOLVES=1", libraries.path("").c_str()),
+      "cuDNN is too old: libcudnn.so.9 has no function cudnn");
+}
+
+/// Of NCCL's versions that hang at times: threads are told of them, processes
+/// are not.
+TEST_F(TinyDeviceProgram, SaysThatRanksBecomeProcessesForSomeVersions) {
+  const std::string two = "PIPEWRIGHT_DOUBLE_GPUS=2 ";
+  const std::string note =
+      "note: NCCL 2.28.7 may hang where ranks are threads of one process";
+  const std::string version = "PIPEWRIGHT_DOUBLE_NCCL_VERSION=22807";
+  const auto threads = run(fiveSteps, two + version);
+  EXPECT_EQ(threads.first, 0) << threads.second;
+  EXPECT_TRUE(contains(threads.second, "over nccl 2.28.7")) << threads.second;
+  EXPECT_TRUE(contains(threads.second, note)) << threads.second;
+  EXPECT_EQ(threads.second.find("note:"), threads.second.rfind("note:"));
+  for (const char *other : {"22703", "22809", "23004"})
+    EXPECT_FALSE(contains(
+        run(fiveSteps, two + "PIPEWRIGHT_DOUBLE_NCCL_VERSION=" + other).second,
+        "note:"));
+  const auto [first, second] = runProcesses(fiveSteps, version);
+  EXPECT_EQ(first.first, 0) << first.second;
+  EXPECT_FALSE(contains(first.second, "note:")) << first.second;
+  const auto local = run(fiveSteps + "--transport cuda-local", two + version);
+  EXPECT_FALSE(contains(local.second, "note:")) << local.second;
 }
 
 TEST_F(TinyDeviceProgram, TransfersThatDoNotFitEndIt) {

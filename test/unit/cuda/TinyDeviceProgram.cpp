@@ -9,6 +9,8 @@
 #include "test/unit/cuda/TinyKernels.h"
 
 #include "runtime/DeviceRuntime.h"
+#include "runtime/cuda/CublasLt.h"
+#include "runtime/cuda/Cudnn.h"
 #include "runtime/cuda/Driver.h"
 
 #include <chrono>
@@ -152,6 +154,11 @@ static void rank1Evaluate(DeviceRank &rank) {
 }
 
 static void setUp(DeviceRank &rank) {
+  // Opened by a program's first product or convolution.
+  if (std::getenv("TINY_MULTIPLIES"))
+    cublasLt();
+  if (std::getenv("TINY_CONVOLVES"))
+    cudnn();
   for (const DeviceKernel *kernel : tiny::device.kernels)
     prepare(rank, *kernel);
   if (rank.number() == 1)
