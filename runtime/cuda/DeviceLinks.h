@@ -38,6 +38,9 @@ public:
   /// Whether a transfer that waits for its peer keeps the GPU busy: whatever
   /// makes the driver wait for an idle GPU then waits for the peer as well.
   virtual bool occupiesGpu() const { return false; }
+  /// How many multiprocessors the transfers of all links hold if all of them
+  /// wait at once.
+  virtual int64_t multiprocessorsHeld() const { return 0; }
 
   /// Makes all links of the program, (from, to), in one order on all ranks,
   /// and exchanges one element over each. Every rank calls it, with the same

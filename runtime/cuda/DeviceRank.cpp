@@ -411,4 +411,11 @@ CUstream_st *DeviceRank::computeStream() {
 
 Device &DeviceRank::gpu() { return *parts->device; }
 
+int64_t DeviceRank::freeMultiprocessors() const {
+  const int64_t held = parts->links->multiprocessorsHeld();
+  const int64_t all =
+      parts->device->attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  return held ? std::max(all - held, all / 2) : 0;
+}
+
 const DeviceSettings &DeviceRank::settings() const { return parts->settings; }

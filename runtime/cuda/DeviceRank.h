@@ -110,6 +110,10 @@ public:
   IndexFault *indexFault() const;
   /// The GPU: its properties, and kernels of other images than the program's.
   Device &gpu();
+  /// How many multiprocessors a kernel that takes all of the GPU should take:
+  /// those that no transfer holds while it waits, but half of all at least. 0:
+  /// all.
+  int64_t freeMultiprocessors() const;
   const DeviceSettings &settings() const;
   /// A line for the user, said when all ranks have been set up.
   void remark(const std::string &line) { remarkLines += line + "\n"; }

@@ -55,6 +55,9 @@ public:
 
   const char *name() const override { return "nccl"; }
   bool occupiesGpu() const override { return true; }
+  int64_t multiprocessorsHeld() const override {
+    return maxCtas * static_cast<int64_t>(links.size());
+  }
   void connect(const std::vector<std::pair<int64_t, int64_t>> &all) override;
   void connectGroups(const std::vector<std::vector<int64_t>> &all) override;
   void send(int64_t peer, const void *data, int64_t bytes, CUstream_st *stream,

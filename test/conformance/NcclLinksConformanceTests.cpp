@@ -53,6 +53,14 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::ValuesIn(deviceCollectiveScenarios())),
     scenarioName);
 
+/// Each end of each link has four.
+TEST(NcclLinks, HoldMultiprocessors) {
+  PIPEWRIGHT_NEEDS_GPUS(4);
+  const auto errors =
+      run(4, [](Bench &b) { EXPECT_EQ(b.links.multiprocessorsHeld(), 6 * 4); });
+  EXPECT_EQ(errors, std::vector<std::string>(4));
+}
+
 TEST(NcclLinks, AbortFreesStreamsThatWait) {
   PIPEWRIGHT_NEEDS_GPUS(2);
   const auto errors = run(2, [](Bench &b) {

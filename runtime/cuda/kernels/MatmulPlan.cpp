@@ -115,6 +115,10 @@ static void describe(DeviceRank &rank, const MatmulShape &s,
   const cublasOperation_t plain = CUBLAS_OP_N, transposed = CUBLAS_OP_T;
   set(plan, CUBLASLT_MATMUL_DESC_TRANSA, s.transposeB ? transposed : plain);
   set(plan, CUBLASLT_MATMUL_DESC_TRANSB, s.transposeA ? transposed : plain);
+  // A kernel that has a block for each multiprocessor takes twice as long where
+  // transfers hold some: the last blocks come after all others.
+  if (const int64_t free = rank.freeMultiprocessors())
+    set(plan, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, static_cast<int32_t>(free));
   plan.a = makeLayout(s.type, s.transposeA ? s.k : s.m,
                       s.transposeA ? s.m : s.k, s.batch, s.m * s.k);
   plan.b =

@@ -7,6 +7,7 @@
 
 #include "test/doubles/cublasLt/Problem.h"
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
@@ -173,6 +174,8 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulDescSetAttribute(
     return assign(operands->auxLd, from, bytes);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE:
     return assign(operands->auxType, from, bytes);
+  case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
+    return assign(operands->multiprocessors, from, bytes);
   default:
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -337,6 +340,11 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoCheck(
   return CUBLAS_STATUS_SUCCESS;
 }
 
+static std::atomic<int32_t> latestMultiprocessors{0};
+
+/// For tests: how many multiprocessors the latest product was to take; 0: all.
+int32_t pipewrightCublasLtMultiprocessors() { return latestMultiprocessors; }
+
 cublasStatus_t CUBLASWINAPI
 cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
                const void *alpha, const void *a, cublasLtMatrixLayout_t aLayout,
@@ -350,6 +358,7 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
     return CUBLAS_STATUS_INVALID_VALUE;
   if (cublasStatus_t status = problem.check())
     return status;
+  latestMultiprocessors = find<Operands>(descriptor)->multiprocessors;
   problem.data[0] = a;
   problem.data[1] = b;
   problem.data[2] = c;

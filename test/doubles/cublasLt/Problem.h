@@ -40,6 +40,8 @@ struct Operands {
   void *aux = nullptr;
   int64_t auxLd = 0;
   cudaDataType auxType = static_cast<cudaDataType>(-1);
+  /// 0: all.
+  int32_t multiprocessors = 0;
 };
 
 /// What is in a cublasLtMatmulAlgo_t.

@@ -2,6 +2,8 @@
 
 #include "test/unit/cuda/kernels/TwoRanks.h"
 
+#include <dlfcn.h>
+
 using namespace pipewright::runtime;
 
 /// `shift`: elements by which operands miss a multiple of 16 bytes.
@@ -68,6 +70,41 @@ TEST(DeviceMatmul, Bf16OperandsGiveEitherType) {
          .beta = 1,
          .type = ElementType::BF16});
   check({.m = 5, .n = 3, .k = 7, .type = ElementType::BF16}, 1);
+}
+
+namespace {
+/// Links whose transfers wait on the GPU.
+class OccupyingLinks final : public NoLinks {
+public:
+  explicit OccupyingLinks(int64_t held) : held(held) {}
+  int64_t multiprocessorsHeld() const override { return held; }
+
+private:
+  const int64_t held;
+};
+} // namespace
+
+/// How many multiprocessors a product takes beside links that hold some.
+static int32_t multiprocessorsBeside(int64_t held) {
+  const auto latest = reinterpret_cast<int32_t (*)()>(
+      dlsym(dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_NOLOAD),
+            "pipewrightCublasLtMultiprocessors"));
+  if (!latest)
+    return -1;
+  const MatmulShape s = {.m = 16, .n = 16, .k = 16};
+  TwoRanks test(1 << 20, Float32Mode::Full, {},
+                std::make_unique<OccupyingLinks>(held));
+  const Buffer a = test.floats(256), b = test.floats(256), y = test.floats(256);
+  prepareMatmul(*test.gpu, s);
+  test.runOnGpu([&](DeviceRank &rank) { matmul(rank, s, a, b, y); });
+  return latest();
+}
+
+/// Of the double's 132.
+TEST(DeviceMatmulDouble, LeavesWhatTransfersHold) {
+  EXPECT_EQ(multiprocessorsBeside(16), 116);
+  EXPECT_EQ(multiprocessorsBeside(120), 66);
+  EXPECT_EQ(multiprocessorsBeside(0), 0);
 }
 
 /// GELU by tanh, and its derivative.

@@ -59,14 +59,15 @@ public:
 
 class TwoRanks {
 public:
-  explicit TwoRanks(int64_t bytes = 16 << 20,
-                    Float32Mode float32 = Float32Mode::Full,
-                    const DeviceSettings &settings = {})
+  explicit TwoRanks(
+      int64_t bytes = 16 << 20, Float32Mode float32 = Float32Mode::Full,
+      const DeviceSettings &settings = {},
+      std::unique_ptr<DeviceLinks> links = std::make_unique<NoLinks>())
       : cpu(bytes), program(makeProgram(bytes)), world(1), transport(world, 0) {
     deviceProgram.float32 = float32;
     program.device = &deviceProgram;
     gpu = std::make_unique<DeviceRank>(program, transport, Device::open(0),
-                                       std::make_unique<NoLinks>(), settings);
+                                       std::move(links), settings);
     gpu->setBatchIo(&inputs);
     gpu->beginStep(3, 0.1f);
     gpu->setSeed(42);
