@@ -115,10 +115,6 @@ static void describe(DeviceRank &rank, const MatmulShape &s,
   const cublasOperation_t plain = CUBLAS_OP_N, transposed = CUBLAS_OP_T;
   set(plan, CUBLASLT_MATMUL_DESC_TRANSA, s.transposeB ? transposed : plain);
   set(plan, CUBLASLT_MATMUL_DESC_TRANSB, s.transposeA ? transposed : plain);
-  // A kernel that has a block for each multiprocessor takes twice as long where
-  // transfers hold some: the last blocks come after all others.
-  if (const int64_t free = rank.freeMultiprocessors())
-    set(plan, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, static_cast<int32_t>(free));
   plan.a = makeLayout(s.type, s.transposeA ? s.k : s.m,
                       s.transposeA ? s.m : s.k, s.batch, s.m * s.k);
   plan.b =
@@ -313,6 +309,19 @@ static std::string textOf(DeviceRank &rank, const MatmulShape &s,
          typeText(s.result) + (rounds ? ", in tf32" : "");
 }
 
+/// What the algorithm of the plan needs; none if it cannot run.
+static std::optional<int64_t> workspaceOf(cublasLtHandle_t handle,
+                                          const MatmulPlan &plan) {
+  cublasLtMatmulHeuristicResult_t checked = {};
+  if (cublasLt().cublasLtMatmulAlgoCheck(
+          handle, plan.operation.get(), plan.b.get(), plan.a.get(),
+          plan.y.get(), plan.y.get(), &plan.algorithm,
+          &checked) != CUBLAS_STATUS_SUCCESS ||
+      checked.workspaceSize > workspaceLimit)
+    return std::nullopt;
+  return static_cast<int64_t>(checked.workspaceSize);
+}
+
 /// As the file has it, which is made if there is none.
 static std::optional<MatmulPlan>
 makeKeptPlan(DeviceRank &rank, cublasLtHandle_t handle,
@@ -325,21 +334,31 @@ makeKeptPlan(DeviceRank &rank, cublasLtHandle_t handle,
   if (!found)
     return std::nullopt;
   plan.algorithm = *found;
-  cublasLtMatmulHeuristicResult_t checked = {};
-  if (cublasLt().cublasLtMatmulAlgoCheck(
-          handle, plan.operation.get(), plan.b.get(), plan.a.get(),
-          plan.y.get(), plan.y.get(), &plan.algorithm,
-          &checked) != CUBLAS_STATUS_SUCCESS ||
-      checked.workspaceSize > workspaceLimit)
+  const std::optional<int64_t> bytes = workspaceOf(handle, plan);
+  if (!bytes)
     algorithms.refuse(product);
-  plan.workspaceBytes = static_cast<int64_t>(checked.workspaceSize);
+  plan.workspaceBytes = *bytes;
   return plan;
 }
 
-std::optional<MatmulPlan>
-pipewright::runtime::planMatmul(DeviceRank &rank, cublasLtHandle_t handle,
-                                const MatmulShape &s, MatmulEpilogue epilogue,
-                                bool aligned) {
+/// A kernel that has a block for each multiprocessor takes twice as long where
+/// transfers hold some: the last blocks come after all others. The algorithm is
+/// chosen before, so that the bits are the same whatever the links.
+static void leaveMultiprocessors(DeviceRank &rank, cublasLtHandle_t handle,
+                                 MatmulPlan &plan) {
+  const auto free = static_cast<int32_t>(rank.freeMultiprocessors());
+  if (!free)
+    return;
+  set(plan, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, free);
+  if (const auto bytes = workspaceOf(handle, plan))
+    plan.workspaceBytes = std::max(plan.workspaceBytes, *bytes);
+  else
+    set(plan, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, int32_t{0});
+}
+
+static std::optional<MatmulPlan>
+choosePlan(DeviceRank &rank, cublasLtHandle_t handle, const MatmulShape &s,
+           MatmulEpilogue epilogue, bool aligned) {
   MatmulPlan plan;
   describe(rank, s, epilogue, aligned, plan);
   MatmulAlgorithms *algorithms = rank.settings().algorithms.get();
@@ -352,5 +371,16 @@ pipewright::runtime::planMatmul(DeviceRank &rank, cublasLtHandle_t handle,
     return std::nullopt;
   plan.algorithm = results[0].algo;
   plan.workspaceBytes = static_cast<int64_t>(results[0].workspaceSize);
+  return plan;
+}
+
+std::optional<MatmulPlan>
+pipewright::runtime::planMatmul(DeviceRank &rank, cublasLtHandle_t handle,
+                                const MatmulShape &s, MatmulEpilogue epilogue,
+                                bool aligned) {
+  std::optional<MatmulPlan> plan =
+      choosePlan(rank, handle, s, epilogue, aligned);
+  if (plan)
+    leaveMultiprocessors(rank, handle, *plan);
   return plan;
 }

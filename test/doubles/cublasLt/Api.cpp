@@ -281,6 +281,13 @@ static bool collect(cublasLtMatmulDesc_t descriptor, cublasLtMatrixLayout_t a,
   return true;
 }
 
+static std::atomic<int32_t> latestChoice{0}, latestRun{0};
+
+/// For tests: how many multiprocessors the algorithm of the latest product was
+/// chosen for, and how many it was to run on; 0: all.
+int32_t pipewrightCublasLtChosenFor() { return latestChoice; }
+int32_t pipewrightCublasLtRunOn() { return latestRun; }
+
 cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
     cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
@@ -293,6 +300,7 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
       !collect(descriptor, a, b, c, d, problem))
     return CUBLAS_STATUS_INVALID_VALUE;
   *found = 0;
+  latestChoice = problem.operands.multiprocessors;
   if (cublasStatus_t status = problem.check())
     return status;
   for (int i = 0; i < 4; ++i)
@@ -340,11 +348,6 @@ cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoCheck(
   return CUBLAS_STATUS_SUCCESS;
 }
 
-static std::atomic<int32_t> latestMultiprocessors{0};
-
-/// For tests: how many multiprocessors the latest product was to take; 0: all.
-int32_t pipewrightCublasLtMultiprocessors() { return latestMultiprocessors; }
-
 cublasStatus_t CUBLASWINAPI
 cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
                const void *alpha, const void *a, cublasLtMatrixLayout_t aLayout,
@@ -358,7 +361,7 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t descriptor,
     return CUBLAS_STATUS_INVALID_VALUE;
   if (cublasStatus_t status = problem.check())
     return status;
-  latestMultiprocessors = find<Operands>(descriptor)->multiprocessors;
+  latestRun = problem.operands.multiprocessors;
   problem.data[0] = a;
   problem.data[1] = b;
   problem.data[2] = c;
