@@ -9,6 +9,7 @@
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/NcclLinks.h"
+#include "runtime/cuda/NcclMemory.h"
 #include "runtime/cuda/ProcessGroups.h"
 #include "runtime/cuda/Staging.h"
 #include "runtime/cuda/kernels/MatmulAlgorithms.h"
@@ -167,9 +168,10 @@ namespace {
 class CudaRanks final : public RankFactory {
 public:
   /// `ranks` are those of this process, by their numbers among those of all
-  /// replicas; each takes one of the GPUs.
+  /// replicas; each takes one of the GPUs. `isOneHost`: all of the run are on
+  /// this host.
   CudaRanks(const Program &program, const RunSettings &settings,
-            GpuChoice choice, std::vector<int64_t> ranks);
+            GpuChoice choice, std::vector<int64_t> ranks, bool isOneHost);
 
   std::unique_ptr<Worker> createRank(Transport &transport) override;
   std::string describe() const override;
@@ -177,6 +179,7 @@ public:
   const Device &deviceOf(size_t place) const { return *devices[place]; }
 
 private:
+  int64_t besideArena(int64_t rank) const;
   void checkMemory();
   int64_t positionOf(int64_t rank) const {
     return program.mesh().placeOf(rank).position;
@@ -188,6 +191,7 @@ private:
   const Program &program;
   const RunSettings settings;
   const LinkKind links;
+  const bool isOneHost;
   /// The ranks of this process, and the GPU of each.
   const std::vector<int64_t> ranks;
   std::vector<std::shared_ptr<Device>> devices;
@@ -200,9 +204,11 @@ private:
 } // namespace
 
 CudaRanks::CudaRanks(const Program &program, const RunSettings &settings,
-                     GpuChoice choice, std::vector<int64_t> ranks)
+                     GpuChoice choice, std::vector<int64_t> ranks,
+                     bool isOneHost)
     : program(program), settings(settings), links(choice.links),
-      ranks(std::move(ranks)), world(program.mesh().size()) {
+      isOneHost(isOneHost), ranks(std::move(ranks)),
+      world(program.mesh().size()) {
   for (int64_t gpu : choice.gpus)
     devices.push_back(Device::open(gpu));
   checkMemory();
@@ -217,21 +223,15 @@ CudaRanks::CudaRanks(const Program &program, const RunSettings &settings,
          "(--transport cuda-local)");
 }
 
-/// What libraries take beside the arenas is known only when they have taken
-/// it. So little is certain: the workspace that products are offered, and the
-/// buffers of each end of a link or group, of the size that NCCL has by
-/// default.
-static int64_t besideArena(const Program &program, int64_t rank,
-                           LinkKind links) {
-  constexpr int64_t workspace = int64_t{32} << 20, linkEnd = int64_t{16} << 20;
-  int64_t bytes = workspace;
-  if (links == LinkKind::Nccl)
-    for (const auto &[from, to] : linksOf(program))
-      bytes += from == rank || to == rank ? linkEnd : 0;
-  if (links == LinkKind::Nccl)
-    for (const std::vector<int64_t> &group : groupsOf(program))
-      bytes += std::count(group.begin(), group.end(), rank) * linkEnd;
-  return bytes;
+/// Of what libraries take beside the arenas little is known before they have
+/// taken it: the workspace that products are offered (convolutions and
+/// attention ask for theirs in setUp), and buffers of NCCL.
+int64_t CudaRanks::besideArena(int64_t rank) const {
+  constexpr int64_t workspace = int64_t{32} << 20;
+  return workspace + (links == LinkKind::Nccl
+                          ? ncclBuffersOf(rank, linksOf(program),
+                                          groupsOf(program), isOneHost)
+                          : 0);
 }
 
 /// Before any rank takes its arena: all that share a GPU must fit. What is left
@@ -246,7 +246,7 @@ void CudaRanks::checkMemory() {
         continue;
       isFirst &= j >= i;
       needed += arenaOf(ranks[j]);
-      beside += besideArena(program, ranks[j], links);
+      beside += besideArena(ranks[j]);
       inputs += Staging::bytesOfStep(program, positionOf(ranks[j]));
       users += (users.empty() ? "" : ", ") + std::to_string(ranks[j]);
     }
@@ -404,7 +404,7 @@ CudaPlatform::createThreads(const Program &program,
                                      chooseGpus(count, count, false,
                                                 Device::count(),
                                                 CudaOptions::of(settings)),
-                                     ranks);
+                                     ranks, /*isOneHost=*/true);
 }
 
 std::unique_ptr<RankFactory>
@@ -413,9 +413,9 @@ CudaPlatform::createProcess(const Program &program, const RunSettings &settings,
   GpuChoice choice = chooseGpus(program.mesh().size(), place.count, true,
                                 Device::count(), CudaOptions::of(settings));
   choice.gpus = {choice.gpus.at(place.index)};
-  auto ranks =
-      std::make_unique<CudaRanks>(program, settings, std::move(choice),
-                                  std::vector<int64_t>{transport.rank()});
+  auto ranks = std::make_unique<CudaRanks>(
+      program, settings, std::move(choice),
+      std::vector<int64_t>{transport.rank()}, place.count == transport.size());
   checkDistinct(transport, ranks->deviceOf(0));
   return ranks;
 }

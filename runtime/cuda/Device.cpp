@@ -136,7 +136,9 @@ DeviceMemory::DeviceMemory(const Device &device, int64_t bytes,
     const auto [free, total] = device.memory();
     fail("GPU ", device.number(), " (", device.name(), ") has not the ",
          groupedText(bytes), " bytes for the ", what, ": ", groupedText(free),
-         " of ", groupedText(total), " bytes are free");
+         " of ", groupedText(total),
+         " bytes are free; compile for more ranks, with smaller micro-batches "
+         "or with --remat");
   }
   checkCuda(result, "cuMemAlloc");
   PIPEWRIGHT_CUDA(cuMemsetD8Async(pointer, 0, bytes, nullptr));

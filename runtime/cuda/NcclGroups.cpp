@@ -4,6 +4,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Hash.h"
 #include "runtime/core/ProcessName.h"
+#include "runtime/cuda/NcclMemory.h"
 #include "runtime/cuda/Rounds.h"
 #include "runtime/net/Agreement.h"
 
@@ -11,10 +12,6 @@
 #include <optional>
 
 using namespace pipewright::runtime;
-
-/// How many multiprocessors a collective may hold while it waits for a slow
-/// member: more than a transfer, as it moves a stage's weights.
-constexpr int maxCtas = 8;
 
 NcclGroups::Group::Group(Transport &control, const std::vector<int64_t> &given)
     : members(given), transport(control, given), exchange(transport),
@@ -53,7 +50,7 @@ void NcclGroups::makeWhole(double deadline) {
   }
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  config.maxCTAs = maxCtas;
+  config.maxCTAs = groupCtas;
   calls.call(*whole, [&] {
     return nccl().ncclCommInitRankConfig(
         &whole->handle, static_cast<int>(control.size()), id,
@@ -81,7 +78,7 @@ void NcclGroups::split(
   }
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  config.maxCTAs = maxCtas;
+  config.maxCTAs = groupCtas;
   calls.call(*whole, [&] {
     return nccl().ncclCommSplit(whole->handle, color, key, handle, &config);
   });

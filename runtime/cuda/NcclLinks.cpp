@@ -5,6 +5,7 @@
 #include "runtime/core/ProcessName.h"
 #include "runtime/cuda/NcclCalls.h"
 #include "runtime/cuda/NcclGroups.h"
+#include "runtime/cuda/NcclMemory.h"
 #include "runtime/cuda/Rounds.h"
 #include "runtime/cuda/SizeNotices.h"
 #include "runtime/net/Agreement.h"
@@ -18,12 +19,6 @@
 using namespace pipewright::runtime;
 
 namespace {
-
-/// How many multiprocessors a transfer may hold while it waits for its peer.
-/// All links of a rank may wait at once, and leave most of the GPU to tasks;
-/// what a stage hands on takes two orders of magnitude less time than the stage
-/// itself, so that more would not be seen.
-constexpr int maxCtas = 4;
 
 /// One end of a directed link.
 struct Link {
@@ -56,7 +51,7 @@ public:
   const char *name() const override { return "nccl"; }
   bool occupiesGpu() const override { return true; }
   int64_t multiprocessorsHeld() const override {
-    return maxCtas * static_cast<int64_t>(links.size());
+    return linkCtas * static_cast<int64_t>(links.size());
   }
   void connect(const std::vector<std::pair<int64_t, int64_t>> &all) override;
   void connectGroups(const std::vector<std::vector<int64_t>> &all) override;
@@ -128,7 +123,7 @@ void NcclLinks::makeCommunicators() {
                [id = link.id, role](ncclComm_t *handle) {
                  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
                  config.blocking = 1;
-                 config.maxCTAs = maxCtas;
+                 config.maxCTAs = linkCtas;
                  return nccl().ncclCommInitRankConfig(handle, 2, id, role,
                                                       &config);
                });

@@ -245,6 +245,11 @@ TEST_F(TinyDeviceProgram, SaysWhatIsMissing) {
                  "the plan needs 1,188 bytes there (rank 0, 1), and libraries "
                  "about 67,108,864 beside, but 60,000,000 of 60,000,000 bytes "
                  "are free; compile for more ranks");
+  // Beside the workspace four channels of NCCL that receive.
+  EXPECT_REFUSED(run(fiveSteps, "PIPEWRIGHT_DOUBLE_GPUS=2 "
+                                "PIPEWRIGHT_DOUBLE_MEMORY=60000000"),
+                 "the plan needs 544 bytes there (rank 0), and libraries about "
+                 "72,089,600 beside, but 60,000,000 of");
   EXPECT_REFUSED(run(fiveSteps, "TINY_HUNGRY_KERNEL=1"),
                  "error: rank 1: GPU 0 (Pipewright test double of a GPU) has "
                  "not the 1,125,899,906,842,624 bytes for the workspace: ");
