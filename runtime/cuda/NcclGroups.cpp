@@ -93,7 +93,12 @@ void NcclGroups::connect(const std::vector<std::vector<int64_t>> &all,
   checkSameGroups(control, all);
   using Numbered = std::pair<int64_t, std::vector<int64_t>>;
   std::vector<std::vector<Numbered>> layers;
-  const std::vector<int64_t> rounds = assignRounds(all);
+  // A group of one is not made, and takes no round.
+  std::vector<std::vector<int64_t>> made = all;
+  for (std::vector<int64_t> &members : made)
+    if (members.size() < 2)
+      members.clear();
+  const std::vector<int64_t> rounds = assignRounds(made);
   for (size_t i = 0; i < all.size(); ++i) {
     const std::vector<int64_t> &members = all[i];
     groups.push_back(isIn(members, control.rank())

@@ -48,4 +48,7 @@ TEST(Rounds, HaveEachRankOnce) {
   EXPECT_LE(countOf(rounds), 11);
 }
 
-TEST(Rounds, OfNothingAreNone) { EXPECT_EQ(assignRounds({}), Numbers()); }
+TEST(Rounds, OfNothingAreNone) {
+  EXPECT_EQ(assignRounds({}), Numbers());
+  EXPECT_EQ(assignRounds({{0, 1}, {}, {1, 0}, {}}), (Numbers{0, 0, 1, 0}));
+}
