@@ -24,11 +24,10 @@ static void writeStageHeader(llvm::raw_ostream &os,
       /*isHeader=*/true);
   os << "\n";
   for (const StageLayout &stage : layout.stages)
-    for (pipe::TaskKind kind : functionKinds())
-      if (hasStageFunction(stage, kind))
-        declareFunction(os, style, stageFunctionName(stage.number, kind),
-                        kind != pipe::TaskKind::update,
-                        stageParameters(layout, stage, kind));
+    for (StageFunction function : functionsOf(stage))
+      declareFunction(os, style, stageFunctionName(stage.number, function),
+                      function.kind != pipe::TaskKind::update,
+                      stageParameters(layout, stage, function.kind));
 }
 
 static void writeRankHeader(llvm::raw_ostream &os,

@@ -205,6 +205,22 @@ void ProgramLayout::indexGroups() {
         groups.push_back(together.getOver());
 }
 
+LogicalResult ProgramLayout::indexTask(pipe::TaskOp task, StageLayout &stage) {
+  const pipe::TaskKind kind = task.getKind();
+  if (!task.getParts()) {
+    stage.run.insert(kind);
+    return success();
+  }
+  if (stage.parts.contains(kind))
+    return success();
+  FailureOr<pipe::Stages> read = pipe::Stages::read(module);
+  if (failed(read))
+    return failure();
+  stage.parts[kind] =
+      pipe::backwardParts(*read, read->numberOf(task.getStageAttr()), kind);
+  return success();
+}
+
 LogicalResult ProgramLayout::indexRanks() {
   for (auto arena : module.getOps<pipe::ArenaOp>()) {
     RankLayout rank;
@@ -231,7 +247,8 @@ LogicalResult ProgramLayout::indexRanks() {
     (trains ? ranks[number].train : ranks[number].evaluate) = op;
     for (auto task : op.getBody()->getOps<pipe::TaskOp>())
       if (auto *stage = const_cast<StageLayout *>(findStage(task.getStage())))
-        stage->run.insert(task.getKind());
+        if (failed(indexTask(task, *stage)))
+          return failure();
   }
   if (ranks.empty())
     return module.emitError("has no pipe.arena; expects a module after "

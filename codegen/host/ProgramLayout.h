@@ -13,12 +13,14 @@
 #include "dialects/nn/NNCountedInput.h"
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
+#include "passes/step/BackwardParts.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallSet.h"
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -46,8 +48,10 @@ struct StageLayout {
   llvm::DenseMap<mlir::StringAttr, pipe::PlaceOp> places;
   /// Null where the stage has nothing to train.
   pipe::OptimizerOp optimizer;
-  /// The kinds of tasks that some rank runs.
+  /// The kinds of tasks that some rank runs as a whole.
   llvm::SmallSet<pipe::TaskKind, 4> run;
+  /// Those that some rank runs in parts, and where they are cut.
+  std::map<pipe::TaskKind, pipe::BackwardParts> parts;
 
   /// Whether tasks may read old weights; then they are told which.
   bool hasVersions() const {
@@ -99,6 +103,7 @@ public:
 private:
   mlir::LogicalResult indexStages();
   mlir::LogicalResult indexRanks();
+  mlir::LogicalResult indexTask(pipe::TaskOp task, StageLayout &stage);
   void indexGroups();
   mlir::LogicalResult indexArena(pipe::ArenaOp arena);
   /// `bounds` has an entry for each of `inputs`.

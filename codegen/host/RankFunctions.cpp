@@ -40,6 +40,7 @@ public:
 private:
   LogicalResult writeLine(Operation *op);
   LogicalResult writeTask(pipe::TaskOp task);
+  LogicalResult writeBody(pipe::TaskOp task, std::optional<int64_t> part);
   LogicalResult writeRounding(pipe::SetWeightOp set);
   LogicalResult writeUpdate(pipe::TaskOp task, const StageLayout &stage);
   LogicalResult writeTransfer(Operation *op, Value value, int64_t peer,
@@ -92,7 +93,7 @@ LogicalResult RankWriter::writeUpdate(pipe::TaskOp task,
     writer.commentBehind({"keeps version ", Counter::update(number)});
   }
   writer.callStage(letterOf(pipe::TaskKind::update), stage.number,
-                   stageFunctionName(stage.number, pipe::TaskKind::update),
+                   stageFunctionName(stage.number, {pipe::TaskKind::update}),
                    std::nullopt, {});
   Tokens name = {"U" + std::to_string(stage.number)};
   if (number)
@@ -119,11 +120,23 @@ LogicalResult RankWriter::writeRounding(pipe::SetWeightOp set) {
 
 LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
   const StageLayout *stage = layout.findStage(task.getStage());
-  pipe::TaskKind kind = task.getKind();
-  if (!hasStageFunction(*stage, kind))
+  const bool hasFunction =
+      llvm::any_of(functionsOf(*stage), [&](StageFunction function) {
+        return function.kind == task.getKind();
+      });
+  if (!hasFunction)
     return task.emitOpError("has no body in its stage");
-  if (kind == pipe::TaskKind::update)
+  if (task.getKind() == pipe::TaskKind::update)
     return writeUpdate(task, *stage);
+  return writeBody(task,
+                   task.getParts() ? std::optional(int64_t{0}) : std::nullopt);
+}
+
+/// Of a task, or a part of it.
+LogicalResult RankWriter::writeBody(pipe::TaskOp task,
+                                    std::optional<int64_t> part) {
+  const StageLayout *stage = layout.findStage(task.getStage());
+  const pipe::TaskKind kind = task.getKind();
   SmallVector<CallArgument> arguments, stashes;
   auto add = [&](Value value) -> LogicalResult {
     if (!hasBytes(value))
@@ -152,15 +165,20 @@ LogicalResult RankWriter::writeTask(pipe::TaskOp task) {
     return task.emitOpError() << "expects " << expected << " buffers, but got "
                               << arguments.size();
   int64_t microBatch = *task.getMicroBatch();
-  writer.callStage(letterOf(kind), stage->number,
-                   stageFunctionName(stage->number, kind), microBatch,
-                   arguments);
+  const std::string function = stageFunctionName(stage->number, {kind, part});
+  if (part.value_or(0) == 0)
+    writer.callStage(letterOf(kind), stage->number, function, microBatch,
+                     arguments);
+  else
+    writer.resumeStage(function, microBatch, arguments);
   Tokens version;
   if (task.getVersion())
     version = {"version ", Counter::update(*task.getVersion())};
-  commentCall({(letterOf(kind) + Twine(stage->number) + ".").str(),
-               Counter::microBatch(microBatch)},
-              version);
+  Tokens name = {(letterOf(kind) + Twine(stage->number) + ".").str(),
+                 Counter::microBatch(microBatch)};
+  if (part)
+    name.push_back(", part " + std::to_string(*part));
+  commentCall(name, version);
   return success();
 }
 
@@ -294,6 +312,10 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         return success();
       })
       .Case([&](pipe::TaskOp task) { return writeTask(task); })
+      .Case([&](pipe::ResumeOp resume) {
+        return writeBody(resume.getTask(),
+                         static_cast<int64_t>(resume.getPart()));
+      })
       .Case([&](pipe::PostSendOp post) {
         return writeTransfer(op, post.getValue(), post.getPeer(),
                              post.getEvent());

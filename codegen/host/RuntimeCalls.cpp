@@ -254,6 +254,18 @@ void FunctionWriter::callStage(StringRef kind, int64_t stage,
   add(std::move(statement));
 }
 
+void FunctionWriter::resumeStage(StringRef function, int64_t microBatch,
+                                 ArrayRef<CallArgument> buffers) {
+  CallStatement statement = {
+      {function.str(), {Local(rankName), Counter::microBatch(microBatch)}},
+      {},
+      {}};
+  if (style.givesTasks)
+    statement.wrapper = {"rank.resume", {}};
+  llvm::append_range(statement.call.arguments, buffers);
+  add(std::move(statement));
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//

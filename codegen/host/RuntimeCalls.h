@@ -89,6 +89,9 @@ public:
   void callStage(llvm::StringRef kind, int64_t stage, llvm::StringRef function,
                  std::optional<int64_t> microBatch,
                  llvm::ArrayRef<CallArgument> buffers);
+  /// Calls the next part of the task that was called last.
+  void resumeStage(llvm::StringRef function, int64_t microBatch,
+                   llvm::ArrayRef<CallArgument> buffers);
 
   // --- Kernels -------------------------------------------------------------
   void prepareKernel(llvm::StringRef kernel);

@@ -21,14 +21,6 @@ namespace pipewright::codegen {
 // Signatures
 //===----------------------------------------------------------------------===//
 
-ArrayRef<pipe::TaskKind> functionKinds() {
-  static constexpr pipe::TaskKind kinds[] = {
-      pipe::TaskKind::forward,        pipe::TaskKind::backward,
-      pipe::TaskKind::input_gradient, pipe::TaskKind::weight_gradient,
-      pipe::TaskKind::evaluate,       pipe::TaskKind::update};
-  return kinds;
-}
-
 /// Empty for kinds of tasks that have no function.
 static StringRef wordFor(pipe::TaskKind kind) {
   switch (kind) {
@@ -50,17 +42,35 @@ static StringRef wordFor(pipe::TaskKind kind) {
   llvm_unreachable("all kinds are listed");
 }
 
-std::string stageFunctionName(int64_t stage, pipe::TaskKind kind) {
-  return ("stage" + Twine(stage) + "_" + wordFor(kind)).str();
+std::string stageFunctionName(int64_t stage, StageFunction function) {
+  std::string name =
+      ("stage" + Twine(stage) + "_" + wordFor(function.kind)).str();
+  return function.part ? name + "_part" + std::to_string(*function.part) : name;
 }
 
-bool hasStageFunction(const StageLayout &stage, pipe::TaskKind kind) {
+SmallVector<StageFunction> functionsOf(const StageLayout &stage) {
+  using enum pipe::TaskKind;
   auto op = stage.op;
-  if (kind == pipe::TaskKind::update)
-    return stage.optimizer != nullptr;
-  // Where there are halves, a schedule may need only these, or only the whole.
-  bool mayBeIdle = op.gradientBodyOf(kind) && op.getInputGradient();
-  return op.bodyOf(kind) && (!mayBeIdle || stage.run.contains(kind));
+  SmallVector<StageFunction> functions;
+  for (pipe::TaskKind kind :
+       {forward, backward, input_gradient, weight_gradient, evaluate, update}) {
+    if (kind == update) {
+      if (stage.optimizer)
+        functions.push_back({kind});
+      continue;
+    }
+    const auto parts = stage.parts.find(kind);
+    const bool isCut = parts != stage.parts.end();
+    // Where there are halves, a schedule may need only these, or only the
+    // whole.
+    const bool mayBeIdle =
+        op.gradientBodyOf(kind) && (op.getInputGradient() || isCut);
+    if (op.bodyOf(kind) && (!mayBeIdle || stage.run.contains(kind)))
+      functions.push_back({kind});
+    for (int64_t part = 0; isCut && part < parts->second.count(); ++part)
+      functions.push_back({kind, part});
+  }
+  return functions;
 }
 
 /// Whether tasks of this kind read or fill the forward's stash.
@@ -144,10 +154,11 @@ SmallVector<std::string> stageParameters(const ProgramLayout &layout,
 //===----------------------------------------------------------------------===//
 
 /// `// Stage 0, forward: wte .. h.5.mlp`: the layers of its first and last op.
-static std::string describe(const StageLayout &stage, pipe::TaskKind kind,
-                            Region &body) {
+static std::string describe(const StageLayout &stage, StageFunction function,
+                            pipe::BodyOps ops) {
+  const pipe::TaskKind kind = function.kind;
   std::string first, last;
-  for (Operation &op : body.front()) {
+  for (Operation &op : ops) {
     std::string layer = nn::layerOfLocation(op.getLoc());
     if (layer.empty() || onlyBrings(&op))
       continue;
@@ -159,14 +170,16 @@ static std::string describe(const StageLayout &stage, pipe::TaskKind kind,
                    : kind == pipe::TaskKind::weight_gradient ? "weight gradient"
                                                              : wordFor(kind);
   std::string text = ("Stage " + Twine(stage.number) + ", " + what).str();
+  if (function.part)
+    text += ", part " + std::to_string(*function.part);
   if (!first.empty())
     text += ": " + first + (first == last ? "" : " .. " + last);
   return text;
 }
 
 static LogicalResult writeOps(FunctionWriter &writer, BodyWriter &body,
-                              Region &region) {
-  for (Operation &op : region.front())
+                              pipe::BodyOps ops) {
+  for (Operation &op : ops)
     if (failed(body.write(&op)))
       return failure();
   return success();
@@ -183,7 +196,7 @@ writeForward(llvm::raw_ostream &os, const ProgramLayout &layout,
   SmallVector<std::string> parameters = stageParameters(layout, stage, kind);
 
   FunctionWriter writer(layout.target->hostStyle(),
-                        stageFunctionName(stage.number, kind),
+                        stageFunctionName(stage.number, {kind}),
                         /*hasMicroBatch=*/true, parameters);
   BodyWriter body(writer, layout, stage, preparations, op);
   size_t next = 0;
@@ -198,28 +211,34 @@ writeForward(llvm::raw_ostream &os, const ProgramLayout &layout,
   if (readsVersion(stage, op))
     body.weights = writer.parameter(next++);
   writer.task(letterOf(kind), stage.number, true);
-  if (failed(writeOps(writer, body, region)))
+  if (failed(writeOps(writer, body, region.front())))
     return failure();
-  printFunction(os, describe(stage, kind, region), writer.finish());
+  printFunction(os, describe(stage, {kind}, region.front()), writer.finish());
   return success();
 }
 
-/// A backward or one of its halves.
+/// A backward or one of its halves, or a part of it.
 static LogicalResult writeGradient(llvm::raw_ostream &os,
                                    const ProgramLayout &layout,
                                    const StageLayout &stage,
-                                   pipe::TaskKind kind,
+                                   StageFunction function,
                                    Preparations &preparations) {
+  const pipe::TaskKind kind = function.kind;
   auto stageOp = stage.op;
   pipe::GradientBodyInterface op = stageOp.gradientBodyOf(kind);
   Region &region = op->getRegion(0);
   SmallVector<std::string> parameters = stageParameters(layout, stage, kind);
 
+  const pipe::BodyOps ops =
+      function.part ? pipe::opsOfPart(op, stage.parts.at(kind), *function.part)
+                    : pipe::BodyOps(region.front());
+
   FunctionWriter writer(layout.target->hostStyle(),
-                        stageFunctionName(stage.number, kind),
+                        stageFunctionName(stage.number, function),
                         /*hasMicroBatch=*/true, parameters);
   BodyWriter body(writer, layout, stage, preparations, op);
-  writer.task(letterOf(kind), stage.number, true);
+  if (function.part.value_or(0) == 0)
+    writer.task(letterOf(kind), stage.number, true);
 
   // Operands of the task: saved values, one stash, gradients. A handover comes
   // last, and nothing is found by its number.
@@ -247,9 +266,9 @@ static LogicalResult writeGradient(llvm::raw_ostream &os,
     writer.comment(kind == pipe::TaskKind::input_gradient
                        ? "No other stage needs a gradient of this one."
                        : "There are no weights to train.");
-  if (failed(writeOps(writer, body, region)))
+  if (failed(writeOps(writer, body, ops)))
     return failure();
-  printFunction(os, describe(stage, kind, region), writer.finish());
+  printFunction(os, describe(stage, function, ops), writer.finish());
   return success();
 }
 
@@ -280,7 +299,7 @@ public:
       : layout(layout), stage(stage), optimizer(stage.optimizer),
         preparations(preparations),
         writer(layout.target->hostStyle(),
-               stageFunctionName(stage.number, pipe::TaskKind::update),
+               stageFunctionName(stage.number, {pipe::TaskKind::update}),
                /*hasMicroBatch=*/false, {}) {}
 
   void write(llvm::raw_ostream &os);
@@ -295,13 +314,6 @@ private:
                ? writer.shard(name, planned.getOffset(), planned.getBytes())
                : buffer(name, planned);
   }
-  /// The `bytes` of a range in front of matrices; all where it has none.
-  pipe::BufferAttr inFront(pipe::BufferAttr range, int64_t bytes) {
-    if (!optimizer.getElementwise())
-      return range;
-    return pipe::BufferAttr::get(range.getContext(), range.getSpace(),
-                                 range.getOffset(), bytes);
-  }
   /// The matrix at `place` in a flat range, or in a replica's part of one.
   pipe::BufferAttr matrixIn(pipe::BufferAttr range, pipe::BufferAttr place);
   void launch(SymbolRefAttr kernel, ArrayRef<Local> arguments) {
@@ -310,9 +322,8 @@ private:
     writer.launch(called, arguments);
   }
   Local hyper();
-  void writeRange(const std::string &name, SymbolRefAttr kernel,
-                  pipe::BufferAttr weights, pipe::BufferAttr gradients,
-                  std::optional<pipe::BufferAttr> rounded);
+  void writeBucket(SymbolRefAttr kernel, pipe::OptimizerOp::Bucket bucket);
+  void writeWeight(pipe::PlaceOp place);
   void writeMatrix(pipe::PlaceOp place);
 
   const ProgramLayout &layout;
@@ -333,32 +344,39 @@ Local UpdateWriter::hyper() {
   return loaded;
 }
 
-/// Updates all weights (`name` is empty), or the one that has the name.
-void UpdateWriter::writeRange(const std::string &name, SymbolRefAttr kernel,
-                              pipe::BufferAttr weights,
-                              pipe::BufferAttr gradients,
-                              std::optional<pipe::BufferAttr> rounded) {
-  std::string prefix = name.empty() ? "" : name + "_";
-  const std::string sums = name.empty() ? "gradients" : "d_" + name;
-  const int64_t bytes = optimizer.getKernelBytes();
+/// Updates what replicas cut into parts together, or all that is in front of
+/// matrices.
+void UpdateWriter::writeBucket(SymbolRefAttr kernel,
+                               pipe::OptimizerOp::Bucket bucket) {
+  // In what a replica has a part of alone, it lies as a whole.
+  auto of = [&](StringRef name, pipe::BufferAttr whole,
+                std::optional<pipe::BufferAttr> ofPart) {
+    return ofPart ? buffer(name, optimizer.partOf(*ofPart, bucket))
+                  : updated(name, optimizer.partOf(whole, bucket));
+  };
   SmallVector<Local> arguments = {
-      optimizer.getHome()
-          ? buffer("weights", inFront(*optimizer.getHome(), bytes))
-          : updated(name.empty() ? "weights" : name, weights),
-      optimizer.getKept() ? buffer(sums, inFront(*optimizer.getKept(), bytes))
-                          : updated(sums, gradients)};
+      of("weights", optimizer.getWeights(), optimizer.getHome()),
+      of("gradients", optimizer.getGradients(), optimizer.getKept())};
+  for (auto state : optimizer.getStates().getAsRange<pipe::BufferAttr>())
+    arguments.push_back(buffer("state", optimizer.partOf(state, bucket)));
+  arguments.push_back(hyper());
+  if (optimizer.getRounded())
+    arguments.push_back(
+        of("rounded", *optimizer.getRounded(), optimizer.getRoundedHome()));
+  launch(kernel, arguments);
+}
+
+void UpdateWriter::writeWeight(pipe::PlaceOp place) {
+  const std::string name = makeIdentifier(place.getWeight());
+  SmallVector<Local> arguments = {buffer(name, place.getBuffer()),
+                                  buffer("d_" + name, *place.getGradient())};
   for (auto state : optimizer.getStates().getAsRange<pipe::BufferAttr>())
     arguments.push_back(
-        buffer(prefix + "state", optimizer.getShards()
-                                     ? inFront(state, bytes)
-                                     : optimizer.partOf(state, weights)));
+        buffer(name + "_state", optimizer.partOf(state, place.getBuffer())));
   arguments.push_back(hyper());
-  if (rounded)
-    arguments.push_back(
-        optimizer.getRoundedHome()
-            ? buffer("rounded", inFront(*optimizer.getRoundedHome(), bytes / 2))
-            : updated(prefix + "rounded", *rounded));
-  launch(kernel, arguments);
+  if (place.getRounded())
+    arguments.push_back(buffer(name + "_rounded", *place.getRounded()));
+  launch(place.getKernelAttr(), arguments);
 }
 
 pipe::BufferAttr UpdateWriter::matrixIn(pipe::BufferAttr range,
@@ -416,22 +434,16 @@ void UpdateWriter::writeMatrix(pipe::PlaceOp place) {
 
 void UpdateWriter::write(llvm::raw_ostream &os) {
   writer.task("U", stage.number, false);
-  if (SymbolRefAttr kernel = optimizer.getKernelAttr()) {
-    const auto bytes =
-        static_cast<int64_t>(optimizer.getElementwise().value_or(0));
-    std::optional<pipe::BufferAttr> rounded = optimizer.getRounded();
-    if (rounded)
-      rounded = inFront(*rounded, bytes / 2);
-    writeRange("", kernel, inFront(optimizer.getWeights(), bytes),
-               inFront(optimizer.getGradients(), bytes), rounded);
-  }
+  if (ArrayAttr kernels = optimizer.getKernelsAttr())
+    for (auto [kernel, bucket] : llvm::zip_equal(
+             kernels.getAsRange<SymbolRefAttr>(), optimizer.bucketsOfKernels()))
+      writeBucket(kernel, bucket);
   std::map<int64_t, SmallVector<pipe::PlaceOp>> matrices;
   for (pipe::PlaceOp place : updatedPlaces(layout, stage))
     if (optimizer.takesAsMatrix(place))
       matrices[optimizer.replicaOf(place.getBuffer())].push_back(place);
-    else if (!optimizer.getKernelAttr())
-      writeRange(makeIdentifier(place.getWeight()), place.getKernelAttr(),
-                 place.getBuffer(), *place.getGradient(), place.getRounded());
+    else if (!optimizer.getKernelsAttr())
+      writeWeight(place);
   if (!matrices.empty())
     hyper();
   for (const auto &[replica, places] : matrices) {
@@ -452,8 +464,9 @@ LogicalResult writeStageFunctions(llvm::raw_ostream &os,
                                   const StageLayout &stage,
                                   Preparations &preparations) {
   auto op = stage.op;
-  for (pipe::TaskKind kind : functionKinds()) {
-    if (kind == pipe::TaskKind::update || !hasStageFunction(stage, kind))
+  for (StageFunction function : functionsOf(stage)) {
+    const pipe::TaskKind kind = function.kind;
+    if (kind == pipe::TaskKind::update)
       continue;
     LogicalResult written =
         kind == pipe::TaskKind::forward
@@ -462,7 +475,7 @@ LogicalResult writeStageFunctions(llvm::raw_ostream &os,
         : kind == pipe::TaskKind::evaluate
             ? writeForward(os, layout, stage, op.getEvaluate(), kind,
                            preparations)
-            : writeGradient(os, layout, stage, kind, preparations);
+            : writeGradient(os, layout, stage, function, preparations);
     if (failed(written))
       return failure();
   }
@@ -476,7 +489,7 @@ LogicalResult writeStageFunctions(llvm::raw_ostream &os,
     if (!llvm::all_of(updatedPlaces(layout, stage), [&](pipe::PlaceOp place) {
           return optimizer.takesAsMatrix(place)
                      ? place.getFinishAttr() != nullptr
-                     : optimizer.getKernelAttr() || place.getKernelAttr();
+                     : optimizer.getKernelsAttr() || place.getKernelAttr();
         }))
       return optimizer.emitOpError("has no kernel; expects a module after "
                                    "pipe-attach-optimizer-kernels");

@@ -48,20 +48,25 @@ private:
   std::vector<std::pair<BracedList, std::string>> numbered;
 };
 
-/// The kinds of tasks that have a function, in the order of the files.
-llvm::ArrayRef<pipe::TaskKind> functionKinds();
+/// What one function of a stage does.
+struct StageFunction {
+  pipe::TaskKind kind;
+  /// The part of a task that is run in several.
+  std::optional<int64_t> part = std::nullopt;
+};
 
-/// `stage0_forward`.
-std::string stageFunctionName(int64_t stage, pipe::TaskKind kind);
+/// Those that a stage has, in the order of the files: one for each kind of task
+/// that its bodies are for; of a backward that ranks run in halves or in parts
+/// only those that some rank calls.
+llvm::SmallVector<StageFunction> functionsOf(const StageLayout &stage);
+
+/// `stage0_forward`, `stage0_backward_part1`.
+std::string stageFunctionName(int64_t stage, StageFunction function);
 /// The Buffer parameters of a stage's function: what a task takes, what it
 /// makes, its stashes, the version of the weights.
 llvm::SmallVector<std::string> stageParameters(const ProgramLayout &layout,
                                                const StageLayout &stage,
                                                pipe::TaskKind kind);
-/// Whether the stage has such a function; of a split backward, only those that
-/// some rank calls.
-bool hasStageFunction(const StageLayout &stage, pipe::TaskKind kind);
-
 /// Writes the functions of one stage.
 mlir::LogicalResult writeStageFunctions(llvm::raw_ostream &os,
                                         const ProgramLayout &layout,

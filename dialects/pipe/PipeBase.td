@@ -207,6 +207,9 @@ def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
       part each of, 0 for nothing, 1 for the states of the optimizer; with 2
       stages of a rank may have the same bytes for their gradients, too, with 3
       also for their weights; 0 if left out
+    - `bucket_size`: replicas sum gradients, and gather weights, in buckets of
+      about so many bytes, those whose gradients are whole first in front; all
+      that a stage updates at once if it is left out
     - `clip_norm`: gradients are scaled so that their norm is at most this, an
       f64 above 0; they are taken as they are if it is left out
     - `task_times` that were measured: for each stage an array of seconds, one
@@ -223,6 +226,7 @@ def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
     OptionalParameter<"::mlir::Attribute">:$machine,
     OptionalParameter<"::pipewright::nn::OptimizerAttr">:$optimizer,
     DefaultValuedParameter<"int64_t", "0">:$zero,
+    OptionalParameter<"::std::optional<int64_t>">:$bucket_size,
     OptionalParameter<"::mlir::FloatAttr">:$clip_norm,
     OptionalParameter<"::mlir::ArrayAttr">:$task_times);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -318,5 +322,6 @@ def Pipe_StreamAttr : Pipe_Attr<"Stream", "stream"> {
 
 def Pipe_BufferArrayAttr : TypedArrayAttrBase<Pipe_BufferAttr, "buffers">;
 def Pipe_OptionalBuffers : OptionalAttr<Pipe_BufferArrayAttr>;
+def Pipe_KernelArrayAttr : TypedArrayAttrBase<SymbolRefAttr, "kernels">;
 
 #endif // PIPEWRIGHT_DIALECTS_PIPE_PIPEBASE_TD

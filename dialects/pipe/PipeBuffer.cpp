@@ -93,9 +93,14 @@ LogicalResult OptimizerOp::verify() {
   int64_t rest = getBuckets() ? getWeights().getBytes() : 0;
   for (int64_t bytes : getBuckets().value_or(ArrayRef<int64_t>()))
     rest = bytes > 0 && bytes <= rest ? rest - bytes : -1;
-  if (rest != 0 || (getBuckets() && (!getShards() || getBuckets()->empty())))
-    return emitOpError("expects buckets of shards, of ")
+  if (rest != 0 || (getBuckets() && getBuckets()->empty()))
+    return emitOpError("expects buckets of ")
            << getWeights().getBytes() << " bytes together";
+  // (C10)
+  if (getKernels() && getKernels()->size() != bucketsOfKernels().size())
+    return emitOpError("expects ")
+           << bucketsOfKernels().size() << " kernels, but got "
+           << getKernels()->size();
   if (!getShards())
     return success();
   const auto buckets = bucketsOfWeights();
@@ -141,14 +146,34 @@ OptimizerOp::Bucket OptimizerOp::bucketAround(BufferAttr place) {
   return bucketsOfWeights().back();
 }
 
+SmallVector<OptimizerOp::Bucket> OptimizerOp::bucketsOfKernels() {
+  const auto end =
+      static_cast<int64_t>(getElementwise().value_or(getWeights().getBytes()));
+  if (end == 0)
+    return {};
+  if (!getShards())
+    return {{0, end}};
+  SmallVector<Bucket> all = bucketsOfWeights();
+  llvm::erase_if(all, [&](Bucket bucket) { return bucket.begin >= end; });
+  return all;
+}
+
+bool OptimizerOp::isRounded(BufferAttr range) {
+  if (range == getRounded() || range == getRoundedHome())
+    return true;
+  return getRounded() && getVersions() &&
+         llvm::is_contained(*getVersions(), range);
+}
+
 BufferAttr OptimizerOp::partOf(BufferAttr range, Bucket bucket) {
-  // Whether ranges have the sizes that they should is told elsewhere.
-  const int64_t ratio =
-      std::max(int64_t{1}, getWeights().getBytes() /
-                               std::max(int64_t{1}, range.getBytes()));
+  const bool isOfPart = range == getKept() || range == getHome() ||
+                        range == getRoundedHome() ||
+                        llvm::is_contained(getStates(), range);
+  const int64_t scale =
+      (isRounded(range) ? 2 : 1) * (isOfPart ? countShards() : 1);
   return BufferAttr::get(getContext(), range.getSpace(), range.getIndex(),
-                         range.getOffset() + bucket.begin / ratio,
-                         bucket.bytes / ratio);
+                         range.getOffset() + bucket.begin / scale,
+                         bucket.bytes / scale);
 }
 
 BufferAttr OptimizerOp::partOf(BufferAttr range,
@@ -172,18 +197,13 @@ bool OptimizerOp::takesAsMatrix(PlaceOp place) {
 }
 
 BufferAttr OptimizerOp::partOf(BufferAttr range, BufferAttr place) {
-  bool isShard = range == getKept() || range == getHome() ||
-                 llvm::is_contained(getStates(), range);
-  int64_t ratio =
-      !isShard && range.getBytes() < getWeights().getBytes() ? 2 : 1;
+  const int64_t ratio = isRounded(range) ? 2 : 1;
   const Bucket bucket = bucketAround(place);
   const int64_t distance =
       place.getOffset() - getWeights().getOffset() - bucket.begin;
-  // States that no matrix has are as large as what is in front of these.
-  const int64_t begin =
-      bucket.begin == 0 ? range.getOffset() : partOf(range, bucket).getOffset();
   return BufferAttr::get(getContext(), BufferSpace::arena,
-                         begin + distance / ratio, place.getBytes() / ratio);
+                         partOf(range, bucket).getOffset() + distance / ratio,
+                         place.getBytes() / ratio);
 }
 
 LogicalResult ArenaOp::verifyRegions() {

@@ -80,8 +80,8 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
   let description = [{
     Weights, gradients and each optimizer state have the same size and the same
     layout; `hyper` holds the 32-bit floats that the runtime fills for each
-    update, the scalars of the optimizer's row. `kernel` updates it all, unless
-    each place has a kernel of its own. `weights` are always the newest; where a
+    update, the scalars of the optimizer's row. One of `kernels` updates it all,
+    unless each place has a kernel of its own. `weights` are always the newest; where a
     schedule lets tasks read older ones, an update copies what it is about to
     overwrite to one of `versions`, which have the same layout too. Stages that
     read bf16 weights read `rounded`, rounded by each update, in the same layout
@@ -90,8 +90,8 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     If replicas share the update, each of `shards` has an equal part of the
     ranges, in their order: it updates that part alone, and `states` are of it.
     Where `buckets` says how many bytes of the ranges are one bucket, it has an
-    equal part of each, and these lie one behind the other in what is of its
-    part alone.
+    equal part of each, which one of `kernels` updates, and these lie one behind
+    the other in what is of its part alone.
     So is `kept`: where a stage's gradients are summed over replicas more than
     once in a step, the sums of that part are added there, and the update takes
     them from there. `home` is what a replica keeps of the weights from step to step,
@@ -104,7 +104,7 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     of the gradients.
 
     Where the optimizer takes matrices as a whole, these lie behind the first
-    `elementwise` bytes of the ranges: `kernel` updates only what is in front of
+    `elementwise` bytes of the ranges: `kernels` update only what is in front of
     them, and states that no matrix has are only of that. The products of the
     update have room in `workspace`. If replicas share the update, matrices are
     buckets of their own, and each lies in the part of one replica, which
@@ -122,11 +122,13 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     - (C7) `aside` holds a whole number of sums.
     - (C8) `elementwise` is less than the weights' bytes, stands beside
       `workspace`, and ends a bucket where there are `shards`.
-    - (C9) `buckets` are of shards, and together as large as the weights.
+    - (C9) `buckets` are together as large as the weights.
+    - (C10) there is one of `kernels` for all that is in front of matrices, or,
+      of shards, for each bucket there.
 
     Example:
     ```mlir
-    pipe.optimizer @s0 kernel @kernels::@adamw_16
+    pipe.optimizer @s0 kernels [@kernels::@adamw_16]
         weights #pipe.buffer<arena 0 at 0 bytes 64>
         gradients #pipe.buffer<arena 0 at 64 bytes 64>
         states [#pipe.buffer<arena 0 at 128 bytes 64>]
@@ -134,7 +136,7 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$stage,
-    OptionalAttr<SymbolRefAttr>:$kernel,
+    OptionalAttr<Pipe_KernelArrayAttr>:$kernels,
     Pipe_BufferAttr:$weights, Pipe_BufferAttr:$gradients,
     Pipe_BufferArrayAttr:$states, Pipe_BufferAttr:$hyper,
     OptionalAttr<Pipe_BufferAttr>:$rounded, Pipe_OptionalBuffers:$versions,
@@ -145,7 +147,7 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     OptionalAttr<Pipe_BufferAttr>:$workspace,
     OptionalAttr<DenseI64ArrayAttr>:$buckets);
   let assemblyFormat = [{
-    $stage (`kernel` $kernel^)? (`shards` $shards^)? (`buckets` $buckets^)? `weights` $weights
+    $stage (`kernels` $kernels^)? (`shards` $shards^)? (`buckets` $buckets^)? `weights` $weights
     (`home` $home^)? `gradients` $gradients (`kept` $kept^)? (`aside` $aside^)?
     `states` $states `hyper` $hyper (`rounded` $rounded^)?
     (`rounded_home` $rounded_home^)? (`versions` $versions^)?
@@ -166,24 +168,24 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     llvm::SmallVector<Bucket> bucketsOfWeights();
     /// The one that has the weight at `place`.
     Bucket bucketAround(BufferAttr place);
-    /// What a bucket has of a flat range, or of a replica's part of one.
+    /// What a bucket has of a flat range, or, of what a replica has a part of
+    /// alone (states, `kept`, `home`), of that.
     BufferAttr partOf(BufferAttr range, Bucket bucket);
     /// The same of the one that a collective is of, or all of the range.
     BufferAttr partOf(BufferAttr range, std::optional<uint64_t> bucket);
     /// The part of a flat range, as large as the weights or half as large, that
     /// belongs to a weight at `place` among them. Of what a replica has a part
-    /// of alone (states, `kept`, `home`): where that would be if that of the
-    /// first replica went on.
+    /// of alone: where that would be if that of the first replica went on.
     BufferAttr partOf(BufferAttr range, BufferAttr place);
+    /// Whether a range has bf16 copies.
+    bool isRounded(BufferAttr range);
     /// Whether the weight at `place` is a matrix that is taken as a whole.
     bool takesAsMatrix(PlaceOp place);
     /// The replica in whose part a weight begins.
     int64_t replicaOf(BufferAttr place);
-    /// The bytes that `kernel` updates, on one replica.
-    int64_t getKernelBytes() {
-      return getElementwise() ? static_cast<int64_t>(*getElementwise()) / countShards()
-                              : getShardBytes();
-    }
+    /// What each of `kernels` updates, as a bucket of the weights; nothing where
+    /// there are only matrices.
+    llvm::SmallVector<Bucket> bucketsOfKernels();
     /// 1 if replicas do not share the update.
     int64_t countShards() { return getShards().value_or(1); }
     /// The bytes of the range that a replica updates.

@@ -23,8 +23,9 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
 
     `of` names one weight; without it, all that the optimizer of `stage` updates
     is meant, or one `bucket` of it (`buckets` of `pipe.optimizer`), of which
-    collectives stand one behind the other from bucket 0 on. `rounded` means the copies of weights that tasks read as bf16, in
-    place of the weights themselves.
+    collectives stand one behind the other from bucket 0 on, which is also the
+    order in which their gradients are whole. `rounded` means the copies of
+    weights that tasks read as bf16, in place of the weights themselves.
 
     The members are the ranks that `over` lists, of one replica; `over replicas`
     are the copies of the rank in all replicas (of which `#pipe.program` has the

@@ -62,6 +62,7 @@ struct ProgramFields {
   mlir::Attribute machine;
   nn::OptimizerAttr optimizer;
   int64_t zero = 0;
+  std::optional<int64_t> bucketSize;
   mlir::FloatAttr clipNorm;
   mlir::ArrayAttr taskTimes;
 

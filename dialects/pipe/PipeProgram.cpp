@@ -31,12 +31,14 @@ ProgramAttr::verify(function_ref<InFlightDiagnostic()> error,
                     std::optional<int64_t> microBatches,
                     std::optional<int64_t> microBatchSize, int64_t updates,
                     StringAttr, bool, Attribute machine, nn::OptimizerAttr,
-                    int64_t zero, FloatAttr clipNorm, ArrayAttr taskTimes) {
+                    int64_t zero, std::optional<int64_t> bucketSize,
+                    FloatAttr clipNorm, ArrayAttr taskTimes) {
   const std::pair<StringRef, std::optional<int64_t>> counts[] = {
       {"ranks", ranks},
       {"replicas", replicas},
       {"micro_batches", microBatches},
       {"micro_batch_size", microBatchSize},
+      {"bucket_size", bucketSize},
       {"updates", updates}};
   for (const auto &[name, number] : counts)
     if (number && *number < 1)
@@ -85,11 +87,12 @@ ProgramFields::ProgramFields(ProgramAttr program)
       updates(program.getUpdates()), schedule(program.getSchedule()),
       sumsInScheduleOrder(program.getSumsInScheduleOrder()),
       machine(program.getMachine()), optimizer(program.getOptimizer()),
-      zero(program.getZero()), clipNorm(program.getClipNorm()),
-      taskTimes(program.getTaskTimes()) {}
+      zero(program.getZero()), bucketSize(program.getBucketSize()),
+      clipNorm(program.getClipNorm()), taskTimes(program.getTaskTimes()) {}
 
 ProgramAttr ProgramFields::get(MLIRContext *context) const {
-  return ProgramAttr::get(
-      context, ranks, replicas, microBatches, microBatchSize, updates, schedule,
-      sumsInScheduleOrder, machine, optimizer, zero, clipNorm, taskTimes);
+  return ProgramAttr::get(context, ranks, replicas, microBatches,
+                          microBatchSize, updates, schedule,
+                          sumsInScheduleOrder, machine, optimizer, zero,
+                          bucketSize, clipNorm, taskTimes);
 }

@@ -101,6 +101,12 @@ LogicalResult TaskOp::verify() {
       (getKind() == TaskKind::update || getKind() == TaskKind::evaluate))
     return emitOpError("expects no 'overlaps_next' on kind '")
            << stringifyTaskKind(getKind()) << "'";
+  // (C6)
+  if (getParts() &&
+      (!isa<RankOp>((*this)->getParentOp()) || getNumResults() == 0 ||
+       !isa<GradientType>(getResults().back().getType())))
+    return emitOpError("expects no parts but in a rank's program, of a task "
+                       "that makes gradients of weights");
   return success();
 }
 

@@ -104,6 +104,11 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     together with the next task of its rank, which does not need its results. A
     target that cannot overlap runs them one after the other.
 
+    Where what a rank does with its replicas begins while a backward goes on,
+    that is run in so many `parts`: the first one here, each other one by a
+    `pipe.resume`. Before the last of them, nothing but these and the
+    collectives that begin behind parts may stand.
+
     Constraints:
     - (C1) `micro_batch` is present on every kind but `update`.
     - (C2) `stage` names a `pipe.stage` of the module.
@@ -111,6 +116,8 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     - (C4) only updates have a `number`, and only tasks that train on a
       micro-batch have a `version`, which is at least -1.
     - (C5) only tasks that train on a micro-batch have `overlaps_next`.
+    - (C6) only tasks that make gradients of weights, in a rank's program, have
+      `parts`, and these are at least two.
 
     Example:
     ```mlir
@@ -123,11 +130,12 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     Variadic<AnyType>:$operands_, Pipe_OptionalBuffers:$buffers,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$number,
     OptionalAttr<I64Attr>:$version, OptionalAttr<Pipe_BufferAttr>:$weights,
-    UnitAttr:$overlaps_next);
+    UnitAttr:$overlaps_next,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntMinValue<2>]>>:$parts);
   let results = (outs Variadic<AnyType>:$results_);
   let assemblyFormat = [{
     $kind $stage (`micro_batch` $micro_batch^)? (`number` $number^)?
-    (`version` $version^)? `(` $operands_ `)`
+    (`version` $version^)? (`parts` $parts^)? `(` $operands_ `)`
     (`buffers` $buffers^)? (`weights` $weights^)?
     (`overlaps_next` $overlaps_next^)? attr-dict
     `:` functional-type($operands_, $results_)
@@ -138,7 +146,7 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
       "::mlir::ArrayAttr":$buffers), [{
     build($_builder, $_state, results, kind, stage, microBatch, operands,
           buffers, /*number=*/nullptr, /*version=*/nullptr,
-          /*weights=*/nullptr, /*overlaps_next=*/nullptr);
+          /*weights=*/nullptr, /*overlaps_next=*/nullptr, /*parts=*/nullptr);
   }]>];
   let extraClassDeclaration = [{
     /// The gradients summed so far, or what an update made that cleared them;
@@ -148,6 +156,46 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     ::mlir::Value getGathered();
     /// Makes it take these.
     void setGathered(::mlir::Value weights);
+    /// The last op that belongs to it: a `pipe.resume`, or itself.
+    ::mlir::Operation *getLastPart();
+  }];
+  let hasVerifier = 1;
+}
+
+def Pipe_ResumeOp : Pipe_ScheduledOp<"resume", [
+    AllTypesMatch<["gradients", "result"]>]> {
+  let summary = "The next part of a backward that has begun";
+  let description = [{
+    Goes on with the task that made the `gradients`, or with what collectives
+    have made of them since, up to the next place of its body where all that is
+    added to a bucket has been added. In the last `part` it goes on to the end:
+    then the task is over, and its results are there.
+
+    Constraints:
+    - (C1) stands in a rank's program, behind the part before it.
+    - (C2) takes and returns the gradients of its stage.
+
+    Life span: made by `pipe-interleave-sums`.
+
+    Example:
+    ```mlir
+    %g = pipe.task backward @s0 micro_batch 1 parts 2 (%st)
+        : (!pipe.stash<@s0>) -> !pipe.gradient<@s0, partial>
+    %0 = pipe.collective all_reduce bucket 0 in @s0 (%g) over replicas
+        : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
+    %r = pipe.resume in @s0 (%0) part 1 : !pipe.gradient<@s0>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$stage, Pipe_GradientType:$gradients,
+    ConfinedAttr<I64Attr, [IntMinValue<1>]>:$part);
+  let results = (outs Pipe_GradientType:$result);
+  let assemblyFormat = [{
+    `in` $stage `(` $gradients `)` `part` $part attr-dict `:` type($gradients)
+  }];
+  let extraClassDeclaration = [{
+    /// The task that it goes on with; null where the gradients come from
+    /// elsewhere.
+    TaskOp getTask();
   }];
   let hasVerifier = 1;
 }

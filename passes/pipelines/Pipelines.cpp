@@ -129,6 +129,7 @@ void buildScheduledPipeline(OpPassManager &pm,
   pipe::PipeFoldGradientsOptions fold;
   fold.groups = options.sumGroups;
   pm.addPass(pipe::createPipeFoldGradients(fold));
+  pm.addPass(pipe::createPipeInterleaveSums());
   pm.addPass(pipe::createPipeVerifySchedule());
 }
 

@@ -194,6 +194,14 @@ private:
   double endOf(int32_t rank, int64_t count) const {
     return count > 0 ? result.times[rank][count - 1].end : 0;
   }
+  /// When a rank comes to a work.
+  double comeOf(const Work::Member &member) const {
+    double end = endOf(member.rank, member.posted);
+    if (member.posted == 0 || member.left == 0)
+      return end;
+    const TaskTime &last = result.times[member.rank][member.posted - 1];
+    return end - member.left * (last.end - last.start);
+  }
   /// Of the works that a task waits for, the one that is over last.
   struct WorkWait {
     double over = 0;
@@ -376,10 +384,9 @@ void Timeline::visit(int32_t rank, int64_t position) {
       llvm::ArrayRef<Work::Member> members =
           result.works[wait.work].work.members;
       const Work::Member &last = *std::max_element(
-          members.begin(), members.end(), [&](const auto &a, const auto &b) {
-            return endOf(a.rank, a.posted) < endOf(b.rank, b.posted);
-          });
-      double came = endOf(last.rank, last.posted);
+          members.begin(), members.end(),
+          [&](const auto &a, const auto &b) { return comeOf(a) < comeOf(b); });
+      double came = comeOf(last);
       idle.next = task;
       idle.nextPosition = position;
       idle.causeRank = last.rank;
@@ -401,7 +408,7 @@ void Timeline::visit(int32_t rank, int64_t position) {
 void Timeline::visitWork(int32_t number) {
   auto &[work, time] = result.works[number];
   for (const Work::Member &member : work.members)
-    time.start = std::max(time.start, endOf(member.rank, member.posted));
+    time.start = std::max(time.start, comeOf(member));
   for (int32_t need : work.needs)
     time.start = std::max(time.start, result.works[need].time.end);
   int32_t link = links.linkOfWork(number);

@@ -39,6 +39,9 @@ struct Work {
     /// a work that is not yet ordered: the least and the most.
     int64_t posted = 0;
     int64_t waited = 0;
+    /// The share of the last task before its post that runs behind it: of one
+    /// that is run in parts.
+    double left = 0;
   };
 
   /// Of a work on groups.

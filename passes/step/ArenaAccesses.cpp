@@ -91,12 +91,12 @@ LogicalResult ArenaAccesses::addBodyOp(StageOp stage, Operation &op,
 }
 
 FailureOr<const Accesses *> ArenaAccesses::bodyAccesses(StageOp stage,
-                                                        Operation *body) {
-  auto [known, isNew] = bodies.try_emplace(body);
+                                                        BodyOps ops) {
+  auto [known, isNew] = bodies.try_emplace(&*ops.begin());
   Accesses &accesses = known->second;
   if (!isNew)
     return &accesses;
-  for (Operation &op : blockOf(body))
+  for (Operation &op : ops)
     if (failed(addBodyOp(stage, op, accesses)))
       return failure();
   joinRanges(accesses.reads);
@@ -166,10 +166,11 @@ void ArenaAccesses::addOptimizer(TaskOp task, Accesses &accesses) {
     accesses.writes.push_back(task.getWeightsAttr());
 }
 
-LogicalResult ArenaAccesses::addBody(TaskOp task, Accesses &accesses) {
-  StageOp stage = stages.stageOf(task.getStageAttr());
+LogicalResult ArenaAccesses::addBody(Operation *op, Accesses &accesses) {
+  auto resume = dyn_cast<ResumeOp>(op);
+  TaskOp task = resume ? resume.getTask() : cast<TaskOp>(op);
   FailureOr<const Accesses *> body =
-      bodyAccesses(stage, stage.bodyOf(task.getKind()));
+      bodyAccesses(stages.stageOf(task.getStageAttr()), opsRunBy(stages, op));
   if (failed(body))
     return failure();
   auto add = [&](const std::vector<BufferAttr> &from,
@@ -235,7 +236,10 @@ LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
   for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
     if (use.weight || optimizer.getStage() != stage)
       continue;
-    if (isGradient)
+    auto together = dyn_cast<CollectiveOp>(*op);
+    if (isGradient && together)
+      add({optimizer.partOf(optimizer.getGradients(), together.getBucket())});
+    else if (isGradient)
       add({optimizer.getGradients(), optimizer.getKept()});
     else if (use.kind == ByteUse::Kind::Weights)
       add({optimizer.getWeights()});
@@ -267,7 +271,7 @@ LogicalResult ArenaAccesses::add(StepOpInterface op, const ByteUse &use,
   case ByteUse::Kind::Home:
     return addPlace(op, use, accesses);
   case ByteUse::Kind::Body:
-    return addBody(cast<TaskOp>(*op), accesses);
+    return addBody(op, accesses);
   case ByteUse::Kind::Optimizer:
     addOptimizer(cast<TaskOp>(*op), accesses);
     return success();

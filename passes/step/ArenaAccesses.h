@@ -9,6 +9,7 @@
 #define PIPEWRIGHT_PASSES_STEP_ARENAACCESSES_H
 
 #include "passes/planning/StreamPlanner.h"
+#include "passes/step/BackwardParts.h"
 #include "passes/step/BodyBuffers.h"
 #include "passes/step/Stages.h"
 
@@ -34,12 +35,12 @@ public:
 private:
   mlir::LogicalResult add(StepOpInterface op, const ByteUse &use,
                           Accesses &accesses);
-  mlir::LogicalResult addBody(TaskOp task, Accesses &accesses);
+  mlir::LogicalResult addBody(mlir::Operation *taskOrResume,
+                              Accesses &accesses);
   void addOptimizer(TaskOp task, Accesses &accesses);
   mlir::LogicalResult addPlace(StepOpInterface op, const ByteUse &use,
                                Accesses &accesses);
-  mlir::FailureOr<const Accesses *> bodyAccesses(StageOp stage,
-                                                 mlir::Operation *body);
+  mlir::FailureOr<const Accesses *> bodyAccesses(StageOp stage, BodyOps ops);
   mlir::LogicalResult addBodyOp(StageOp stage, mlir::Operation &op,
                                 Accesses &accesses);
   PlaceOp placeOf(mlir::FlatSymbolRefAttr weight, llvm::StringRef stage);
@@ -50,7 +51,8 @@ private:
   const Stages &stages;
   ArenaOp arena;
   llvm::DenseMap<mlir::Value, BufferAttr> places;
-  /// The ranges of each body, joined where they touch.
+  /// The ranges of each body, or part of one, by its first op; joined where
+  /// they touch.
   llvm::DenseMap<mlir::Operation *, Accesses> bodies;
 };
 

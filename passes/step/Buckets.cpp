@@ -41,6 +41,45 @@ static double operationsOf(const WeightGroup *matrix) {
   return nn::orthogonalizeShape(matrix->weight).operations();
 }
 
+/// By weight: the last op of a stage's backward that adds to its gradient, as a
+/// number in the order of its body.
+static llvm::DenseMap<Attribute, int64_t> lastAdditions(StageOp stage) {
+  llvm::DenseMap<Attribute, int64_t> last;
+  Operation *body = stage.gradientBodyOf(TaskKind::backward);
+  if (!body)
+    body = stage.gradientBodyOf(TaskKind::weight_gradient);
+  if (body)
+    for (auto [number, op] : llvm::enumerate(body->getRegion(0).front()))
+      if (auto sum = dyn_cast<nn::AccumulateGradientOp>(op))
+        last[sum.getWeightAttr()] = static_cast<int64_t>(number);
+  return last;
+}
+
+/// Cuts a bucket into several of about `size` bytes, none where it has no
+/// weights. Those that the backward ends with get what is left over, as nothing
+/// runs beside the last sum.
+static SmallVector<Bucket> cut(Bucket whole, std::optional<int64_t> size,
+                               StageOp stage) {
+  if (whole.weights.empty())
+    return {};
+  if (!size || whole.bytes() <= *size)
+    return {std::move(whole)};
+  const auto last = lastAdditions(stage);
+  auto order = llvm::to_vector(llvm::seq<size_t>(0, whole.weights.size()));
+  auto key = [&](size_t number) {
+    auto name = whole.weights[number]->weight.getSymNameAttr();
+    return std::pair(last.lookup(FlatSymbolRefAttr::get(name)), number);
+  };
+  llvm::sort(order, [&](size_t a, size_t b) { return key(a) < key(b); });
+  SmallVector<Bucket> all;
+  for (size_t number : order) {
+    if (all.empty() || all.back().bytes() >= *size)
+      all.emplace_back();
+    all.back().weights.push_back(whole.weights[number]);
+  }
+  return all;
+}
+
 SmallVector<Bucket> pipewright::pipe::bucketsOf(const Stages &stages,
                                                 int32_t stage) {
   if (stage < 0)
@@ -55,15 +94,16 @@ SmallVector<Bucket> pipewright::pipe::bucketsOf(const Stages &stages,
       (takesMatrices && group.weight.getOutputs() ? matrices : elementwise)
           .weights.push_back(&group);
   const bool areParts = program.zero > 0;
-  if (!areParts)
-    llvm::append_range(elementwise.weights, matrices.weights);
-  SmallVector<Bucket> all;
-  if (!elementwise.weights.empty())
-    all.push_back(std::move(elementwise));
+  if (!areParts && !program.bucketSize)
+    llvm::append_range(elementwise.weights,
+                       std::exchange(matrices.weights, {}));
+  SmallVector<Bucket> all = cut(std::move(elementwise), program.bucketSize, op);
   if (areParts && !matrices.weights.empty()) {
     auto work = llvm::map_to_vector(matrices.weights, operationsOf);
     matrices.homes = shareOut(work, program.replicas);
     all.push_back(std::move(matrices));
+  } else {
+    llvm::append_range(all, cut(std::move(matrices), program.bucketSize, op));
   }
   return all;
 }

@@ -1,11 +1,15 @@
 //===- Buckets.h - What replicas cut into parts together --------*- C++ -*-===//
 //
-// With ZeRO each replica has an equal part of what a stage's optimizer updates,
-// bucket by bucket. Parts may end within a weight, but not within a matrix that
-// an optimizer takes as a whole: such matrices are a bucket of their own, and
-// each has a replica that updates it. The passes that write collectives, their
-// verifiers, the layout of the arena and the predicted time of an update ask
-// here.
+// Replicas sum what a backward makes, and gather what an update makes, bucket
+// by bucket (`bucket_size` of `#pipe.program`): the sum of one begins when its
+// weights have got all their gradients, while the backward goes on with others
+// (S. Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.2).
+//
+// With ZeRO each replica has an equal part of each. Parts may end within a
+// weight, but not within a matrix that an optimizer takes as a whole: such
+// matrices are a bucket of their own, and each has a replica that updates it.
+// The passes that write collectives, their verifiers, the layout of the arena
+// and the predicted time of an update ask here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +31,8 @@ struct Bucket {
 };
 
 /// Those of a stage, in the order in which they lie: first what is updated
-/// element by element. One, with matrices last, where no parts are taken; none
-/// where nothing is updated.
+/// element by element, that whose gradients are whole first in front, then
+/// matrices, if there are any. None where nothing is updated.
 llvm::SmallVector<Bucket> bucketsOf(const Stages &stages, int32_t stage);
 
 /// The numbers of these as `pipe.collective` gives them: none, alone, for all

@@ -63,9 +63,10 @@ static double arithmeticSeconds(Operation *op, int64_t flops,
   llvm_unreachable("all kinds of work are listed");
 }
 
-BodyWork workOf(Region &body, const MachineModel &machine) {
+BodyWork workOf(llvm::iterator_range<Block::iterator> body,
+                const MachineModel &machine) {
   BodyWork work;
-  for (Operation &op : body.getOps()) {
+  for (Operation &op : body) {
     if (isa<nn::ViewOpInterface, nn::SubviewOp, nn::ParameterOp,
             nn::ConstantOp>(op) ||
         op.hasTrait<OpTrait::IsTerminator>())

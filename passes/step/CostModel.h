@@ -20,9 +20,13 @@ struct BodyWork {
   double seconds = 0;
 };
 
-/// The work of a body: nn ops, or launches of kernels whose bodies are in the
-/// module.
-BodyWork workOf(mlir::Region &body, const MachineModel &machine);
+/// The work of a body, or a part of one: nn ops, or launches of kernels whose
+/// bodies are in the module.
+BodyWork workOf(llvm::iterator_range<mlir::Block::iterator> body,
+                const MachineModel &machine);
+inline BodyWork workOf(mlir::Region &body, const MachineModel &machine) {
+  return workOf(body.front(), machine);
+}
 
 /// Fills in what a micro-batch keeps on the rank of a stage between its tasks:
 /// the stash, inputs and outputs that gradients read, and, until W, what W

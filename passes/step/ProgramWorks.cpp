@@ -6,6 +6,8 @@
 
 #include "passes/step/ProgramWorks.h"
 
+#include "passes/step/BackwardParts.h"
+#include "passes/step/CostModel.h"
 #include "passes/step/StepGraph.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -32,6 +34,7 @@ public:
 
 private:
   int32_t numberOf(const Content &content, Type type, int32_t from, int32_t to);
+  double shareOf(TaskOp task, Operation *part) const;
 
   const Stages &stages;
   std::vector<schedules::Work> works;
@@ -56,6 +59,16 @@ int32_t ProgramReader::numberOf(const Content &content, Type type, int32_t from,
   return known->second;
 }
 
+/// Of the time of a task, by the cost model of a core: a ratio, of which that
+/// is good enough.
+double ProgramReader::shareOf(TaskOp task, Operation *part) const {
+  const MachineModel machine;
+  StageOp stage = stages.stageOf(task.getStageAttr());
+  const double all =
+      workOf(stage.bodyOf(task.getKind())->getRegion(0), machine).seconds;
+  return all > 0 ? workOf(opsRunBy(stages, part), machine).seconds / all : 0;
+}
+
 /// What is received, where that is of no stage edge.
 static std::optional<Content> receivedBy(PostReceiveOp post,
                                          const Stages &stages) {
@@ -78,6 +91,8 @@ void ProgramReader::read(RankOp program) {
   // The work and the member that a post or what it makes belongs to.
   llvm::DenseMap<Value, std::pair<int32_t, size_t>> parts;
   int64_t tasks = 0;
+  // How much of the last task is left, which is run in parts.
+  double left = 0;
   // What was received since the last task: the next posts may be of that. And
   // what was sent.
   std::vector<int32_t> received, sent;
@@ -89,7 +104,7 @@ void ProgramReader::read(RankOp program) {
     if (isNew)
       works.push_back(describeWork(stages, part));
     posted[rank].push_back(known->second);
-    works[known->second].members.push_back({rank, tasks, tasks});
+    works[known->second].members.push_back({rank, tasks, tasks, left});
     return known->second;
   };
   auto begin = [&](Value value, int32_t number, size_t member) {
@@ -108,10 +123,14 @@ void ProgramReader::read(RankOp program) {
     llvm::append_range(works[number].needs, received);
   };
   for (Operation &op : *program.getBody()) {
-    if (isa<TaskOp>(op)) {
+    if (auto task = dyn_cast<TaskOp>(op)) {
       ++tasks;
+      left = task.getParts() ? 1 - shareOf(task, task) : 0;
       received.clear();
       sent.clear();
+    } else if (auto resume = dyn_cast<ResumeOp>(op)) {
+      const bool isLast = resume == resume.getTask().getLastPart();
+      left = isLast ? 0 : left - shareOf(resume.getTask(), resume);
     } else if (auto part = dyn_cast<GroupOpInterface>(op)) {
       int32_t number = join(part);
       if (cast<StepOpInterface>(op).isAsynchronous())

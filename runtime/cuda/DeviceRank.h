@@ -69,6 +69,8 @@ public:
   /// Runs one task ("F", "B", "I", "W", "R", "U"); its body enqueues on
   /// `compute`, and is replayed as a CUDA graph from its third run on.
   void task(const char *kind, int64_t stage, int64_t microBatch, TaskBody body);
+  /// Runs the next part of that task, which others have begun to use bytes of.
+  void resume(TaskBody body);
 
   /// As those of a CPU's rank (cpu/Rank.h), on `compute`.
   void loadInput(int64_t input, int64_t microBatch, Buffer destination);

@@ -41,6 +41,16 @@ void DeviceRank::task(const char *kind, int64_t stage, int64_t microBatch,
   flight().end();
 }
 
+void DeviceRank::resume(TaskBody body) {
+  Parts &p = *parts;
+  p.watchdog.touch();
+  const NamedRange range(p.lastTask + " rank " + std::to_string(number()));
+  p.chaos.strike(p.computing);
+  p.graphs.run(p.computing, body);
+  if (p.traced)
+    p.trace.extendTask(p.trace.mark(p.computing));
+}
+
 //===----------------------------------------------------------------------===//
 // What crosses the border of a step
 //===----------------------------------------------------------------------===//

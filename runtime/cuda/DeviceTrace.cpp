@@ -22,6 +22,14 @@ CUevent DeviceTrace::mark(CUstream stream) {
   return event;
 }
 
+void DeviceTrace::extendTask(CUevent end) {
+  for (auto span = spans.rbegin(); span != spans.rend(); ++span)
+    if (span->what.category == Trace::Category::Task) {
+      span->end = end;
+      return;
+    }
+}
+
 void DeviceTrace::finish(Trace &trace) {
   auto timeOf = [&](CUevent event) -> std::optional<Clock::time_point> {
     float milliseconds = 0;

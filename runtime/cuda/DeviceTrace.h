@@ -25,6 +25,8 @@ public:
   void add(const Trace::Label &what, CUevent begin, CUevent end) {
     spans.push_back({what, begin, end});
   }
+  /// The task that was added last goes on to this event.
+  void extendTask(CUevent end);
   /// All work is done: tells what it was.
   void finish(Trace &trace);
 

@@ -137,6 +137,8 @@ void Compilation::setAttributes() {
       program.microBatchSize = samplesPerMicroBatch();
     if (anew || options.zero > 0)
       program.zero = options.zero;
+    if (program.replicas > 1 && (anew || options.choosesBucketSize))
+      program.bucketSize = options.bucketSize;
     if (options.clipNorm)
       program.clipNorm = builder.getF64FloatAttr(*options.clipNorm);
     if (anew || !program.optimizer || options.choosesOptimizer)

@@ -177,6 +177,32 @@ static llvm::Error readZeroBuffers(const OptionSpelling &row, Given given,
   return llvm::Error::success();
 }
 
+static llvm::Error readBucketSize(const OptionSpelling &row, Given given,
+                                  CompileOptions &options) {
+  llvm::StringRef text = given[row.name];
+  options.choosesBucketSize = given.isGiven(row.name);
+  if (options.choosesBucketSize && options.replicas == 1)
+    return fail("--", row.name, " ", text::shortened(text),
+                " expects replicas that sum gradients: --data-parallel D of at "
+                "least 2");
+  if (text == "none")
+    return llvm::Error::success();
+  std::optional<Amount> amount = readAmount(text);
+  if (!amount || !amount->isBytes || amount->number < 1)
+    return fail("--", row.name,
+                " expects bytes, such as 25MiB, or none, but got '",
+                text::shortened(text), "'");
+  options.bucketSize = amount->number;
+  return llvm::Error::success();
+}
+
+static Recorded recordBucketSize(const OptionSpelling &row, Given given,
+                                 const CompileOptions &options) {
+  if (!given.isGiven(row.name))
+    return std::nullopt;
+  return given[row.name].str();
+}
+
 static llvm::Error readSumGroups(const OptionSpelling &row, Given given,
                                  CompileOptions &options) {
   if (!given.isGiven(row.name))
@@ -378,6 +404,15 @@ static std::vector<CompileRow> sizeRows() {
                    "interleaved schedules gather weights beside tasks",
                    "2"}),
             recordZeroBuffers, readZeroBuffers}),
+       decidedAt(Level::Scheduled,
+                 {under(Heading::Expert,
+                        {"bucket-size", "BYTES",
+                         "Replicas sum gradients in buckets of about so many "
+                         "bytes: the sum of one begins when its gradients are "
+                         "whole, and the backward goes on beside it; none: all "
+                         "of a stage at once, behind its last backward",
+                         "25MiB"}),
+                  recordBucketSize, readBucketSize}),
        decidedAt(Level::Scheduled,
                  {under(Heading::Expert,
                         {"sum-groups", "V",

@@ -57,6 +57,10 @@ struct CompileOptions {
   int64_t loops = 1, microBatches = 1, replicas = 1;
   /// The level of ZeRO.
   int64_t zero = 0;
+  /// The bytes of a bucket of gradients; none: all of a stage at once.
+  std::optional<int64_t> bucketSize;
+  /// Whether the user chose it, against the one that text of a level has.
+  bool choosesBucketSize = false;
   /// The highest level of ZeRO that makes a difference. Stages of a rank share
   /// memory for gradients and weights if there are more than have room.
   int64_t highestZero() const {

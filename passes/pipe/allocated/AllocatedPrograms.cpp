@@ -68,6 +68,7 @@ private:
   FailureOr<SmallVector<BufferAttr>> writesOf(Operation &op);
   LogicalResult verifyInArena(Operation &op, BufferAttr buffer, bool isFixed);
   FailureOr<int64_t> scratchOf(CollectiveOp op);
+  LogicalResult verifyResume(ResumeOp resume);
   LogicalResult verifyVersion(TaskOp task);
   LogicalResult verifyUnderWay(Operation &op, ArrayRef<BufferAttr> reads,
                                ArrayRef<BufferAttr> writes);
@@ -299,7 +300,35 @@ static int64_t bytesOfHeld(HoldOp op) {
       .bytes;
 }
 
+/// What its task takes is still there, and what that makes is not in use by
+/// others; nor is the workspace, whatever else has begun behind the part
+/// before.
+LogicalResult ProgramBuffersVerifier::verifyResume(ResumeOp resume) {
+  TaskOp task = resume.getTask();
+  SmallVector<BufferAttr> reads, writes;
+  for (Value operand : task->getOperands()) {
+    if (!memory.isKnown(operand))
+      continue;
+    if (failed(memory.read(resume, operand)))
+      return failure();
+    reads.push_back(memory.bufferOf(operand));
+  }
+  for (Value result : task->getResults())
+    if (memory.isKnown(result)) {
+      writes.push_back(memory.bufferOf(result));
+      memory.write(result, writes.back());
+    }
+  auto stage = SymbolTable::lookupNearestSymbolFrom<StageOp>(
+      resume->getParentOp(), task.getStageAttr());
+  auto found = bodyWrites.find(stage.bodyOf(task.getKind()));
+  if (found != bodyWrites.end())
+    llvm::append_range(writes, found->second);
+  return verifyUnderWay(*resume, reads, writes);
+}
+
 LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
+  if (auto resume = dyn_cast<ResumeOp>(op))
+    return verifyResume(resume);
   if (auto wait = dyn_cast<WaitSendOp>(op)) {
     auto post = wait.getPending().getDefiningOp<PostSendOp>();
     sending.remove(wait.getPending());

@@ -337,7 +337,7 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
       versions.push_back(buffer(version));
     OptimizerOp::create(
         builder, location, stages.nameOf(optimizer.stage),
-        /*kernel=*/SymbolRefAttr(), buffer(optimizer.weights),
+        /*kernels=*/ArrayAttr(), buffer(optimizer.weights),
         buffer(optimizer.gradients), builder.getArrayAttr(states),
         buffer(optimizer.hyper), optional(optimizer.rounded),
         versions.empty() ? ArrayAttr() : builder.getArrayAttr(versions),

@@ -61,7 +61,7 @@ private:
 
   LogicalResult attachUpdates(ArenaOp arena) {
     for (auto optimizer : arena.getOps<OptimizerOp>()) {
-      if (optimizer.getKernelAttr())
+      if (optimizer.getKernelsAttr())
         continue;
       nn::OptimizerAttr spec = programOf(getOperation()).optimizer;
       if (!spec)
@@ -77,10 +77,13 @@ private:
         attachByWeight(arena, optimizer, spec);
         continue;
       }
-      if (optimizer.getKernelBytes() > 0)
-        optimizer.setKernelAttr(referTo(nn::buildUpdateKernel(
-            kernels(), spec, optimizer.getKernelBytes() / 4,
+      SmallVector<Attribute> updates;
+      for (const auto &bucket : optimizer.bucketsOfKernels())
+        updates.push_back(referTo(nn::buildUpdateKernel(
+            kernels(), spec, bucket.bytes / optimizer.countShards() / 4,
             optimizer.getRounded().has_value(), maySkip())));
+      if (!updates.empty())
+        optimizer.setKernelsAttr(ArrayAttr::get(&getContext(), updates));
       if (optimizer.getElementwise())
         attachToMatrices(arena, optimizer, spec);
     }

@@ -79,11 +79,12 @@ private:
 } // namespace
 
 /// A value that is sent is in use until the send is complete; one that is
-/// received, from the post on.
+/// received, from the post on; one that a task takes, until its last part.
 int64_t ProgramPlan::lastUse(Value value) const {
   int64_t last = pointOf.at(value.getDefiningOp());
   for (Operation *user : value.getUsers()) {
-    last = std::max(last, pointOf.at(user));
+    auto task = dyn_cast<TaskOp>(user);
+    last = std::max(last, pointOf.at(task ? task.getLastPart() : user));
     for (OpResult result : user->getResults())
       if (cast<StepOpInterface>(user).getResultBytes(result).kind ==
           ResultBytes::Kind::OfOperand)

@@ -151,10 +151,12 @@ private:
     SmallVector<nn::OptimizerState> kept;
     if (spec)
       kept = spec.getChoice().keptStates();
+    const auto elementwise = static_cast<int64_t>(
+        optimizer.getElementwise().value_or(optimizer.getWeights().getBytes()));
     for (auto [number, state] :
          llvm::enumerate(optimizer.getStates().getAsRange<BufferAttr>())) {
       int64_t expected = number < kept.size() && !kept[number].isOfMatrices
-                             ? optimizer.getKernelBytes()
+                             ? elementwise / optimizer.countShards()
                              : optimizer.getShardBytes();
       if (state.getBytes() != expected)
         return optimizer.emitOpError("expects states of ")
@@ -185,7 +187,7 @@ private:
   /// a matrix is in one part.
   static LogicalResult verifyBuckets(RankArena &arena, OptimizerOp optimizer,
                                      const Stages &stages) {
-    if (!optimizer.getShards())
+    if (!optimizer.getShards() && !optimizer.getBuckets())
       return success();
     const int64_t whole = optimizer.getWeights().getBytes();
     if (optimizer.getGradients().getBytes() != whole)
@@ -205,15 +207,16 @@ private:
       int64_t within = weight.getOffset() - optimizer.getWeights().getOffset() -
                        bucket.begin;
       int64_t bytes = bucket.bytes;
-      if (optimizer.takesAsMatrix(place)) {
+      const bool isInPart =
+          optimizer.getShards() && optimizer.takesAsMatrix(place);
+      if (isInPart) {
         bytes /= optimizer.countShards();
         within %= bytes;
       }
       if (within + weight.getBytes() > bytes)
         return place.emitOpError("ends behind ")
-               << (optimizer.takesAsMatrix(place) ? "the part of the replica "
-                                                    "that updates it"
-                                                  : "its bucket");
+               << (isInPart ? "the part of the replica that updates it"
+                            : "its bucket");
     }
     return success();
   }

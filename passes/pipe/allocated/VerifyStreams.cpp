@@ -9,6 +9,7 @@
 
 #include "passes/pipe/Passes.h"
 #include "passes/planning/RangeMap.h"
+#include "passes/step/BackwardParts.h"
 #include "passes/step/BodyBuffers.h"
 #include "passes/step/StepOrder.h"
 
@@ -64,6 +65,7 @@ private:
   LogicalResult use(Operation *op, BufferAttr buffer, bool writes);
   LogicalResult use(Operation *op, Value value, bool writes);
   LogicalResult runTask(TaskOp task);
+  LogicalResult runPart(TaskOp task, Operation *running);
   LogicalResult runBodyOp(TaskOp task, Operation &op);
   LogicalResult runUpdate(TaskOp task);
   LogicalResult runCollective(CollectiveOp op);
@@ -92,6 +94,8 @@ private:
   /// Where values lie; and, while a task runs, where each space begins.
   llvm::DenseMap<Value, BufferAttr> places;
   std::map<std::pair<BufferSpace, int64_t>, BufferAttr> frame;
+  /// The task that runs, or its part.
+  Operation *part = nullptr;
   /// The last write to each byte and what has used it since.
   RangeMap<SmallVector<Access, 2>> memory;
 };
@@ -241,17 +245,17 @@ LogicalResult RaceDetector::useInBody(TaskOp task, Operation &op, Value value,
                                       bool writes) {
   BufferAttr buffer = bufferOf(value);
   if (buffer && buffer.getSpace() == BufferSpace::arena)
-    return use(task, buffer, writes);
+    return use(part, buffer, writes);
   BufferAttr base =
       buffer ? frame[{buffer.getSpace(), buffer.getIndex()}] : BufferAttr();
   if (!base) {
     InFlightDiagnostic diagnostic =
-        task.emitOpError("has no bytes for what its body uses; run "
-                         "pipe-plan-memory");
+        part->emitOpError("has no bytes for what its body uses; run "
+                          "pipe-plan-memory");
     diagnostic.attachNote(op.getLoc()) << "used here";
     return diagnostic;
   }
-  return use(task,
+  return use(part,
              BufferAttr::get(base.getContext(), BufferSpace::arena,
                              base.getOffset() + buffer.getOffset(),
                              buffer.getBytes()),
@@ -289,15 +293,15 @@ LogicalResult RaceDetector::runBodyOp(TaskOp task, Operation &op) {
     if (failed(useInBody(task, op, result, /*writes=*/true)))
       return failure();
   if (auto sum = dyn_cast<nn::AccumulateGradientOp>(op))
-    return writePlace(task, sum.getWeightAttr(), task.getStage(),
+    return writePlace(part, sum.getWeightAttr(), task.getStage(),
                       /*weights=*/false, /*gradients=*/true);
   if (auto assign = dyn_cast<nn::AssignStateOp>(op))
-    return writePlace(task, assign.getWeightAttr(), task.getStage(),
+    return writePlace(part, assign.getWeightAttr(), task.getStage(),
                       /*weights=*/true, /*gradients=*/false);
   if (auto norm = dyn_cast<nn::BatchNormOp>(op))
     for (FlatSymbolRefAttr state :
          {norm.getRunningMeanAttr(), norm.getRunningVarianceAttr()})
-      if (state && failed(writePlace(task, state, task.getStage(),
+      if (state && failed(writePlace(part, state, task.getStage(),
                                      /*weights=*/true, /*gradients=*/false)))
         return failure();
   return success();
@@ -345,7 +349,8 @@ LogicalResult RaceDetector::runCollective(CollectiveOp op) {
                                           : optimizer.getWeights();
       if (!all)
         return op.emitOpError("is about what its stage has no place for");
-      if (failed(use(op, *all, /*writes=*/true)))
+      if (failed(use(op, optimizer.partOf(*all, op.getBucket()),
+                     /*writes=*/true)))
         return failure();
     }
   }
@@ -435,10 +440,14 @@ LogicalResult RaceDetector::runTask(TaskOp task) {
   };
   enter(BufferSpace::input, task->getOperands());
   enter(BufferSpace::output, task->getResults());
-  StageOp stage = stages[stages.numberOf(task.getStage())];
-  for (Operation &op :
-       blockOf(stage.bodyOf(task.getKind())).without_terminator())
-    if (failed(runBodyOp(task, op)))
+  return runPart(task, task);
+}
+
+/// The task itself, or a `pipe.resume` behind it.
+LogicalResult RaceDetector::runPart(TaskOp task, Operation *running) {
+  part = running;
+  for (Operation &op : opsRunBy(stages, part))
+    if (!isa<ReturnOp>(op) && failed(runBodyOp(task, op)))
       return failure();
   return success();
 }
@@ -477,6 +486,7 @@ LogicalResult RaceDetector::verifyOp(Operation &op) {
     ++clocks[stream][stream];
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](TaskOp task) { return runTask(task); })
+      .Case([&](ResumeOp resume) { return runPart(resume.getTask(), resume); })
       .Case([&](InputOp input) {
         return use(input, input.getResult(), /*writes=*/true);
       })

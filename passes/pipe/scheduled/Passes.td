@@ -124,6 +124,35 @@ def PipeFoldGradients
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 
+def PipeInterleaveSums
+    : Pass<"pipe-interleave-sums", "::mlir::ModuleOp"> {
+  let summary = "Begin to sum buckets of gradients inside the last backward";
+  let description = [{
+    Where sums over replicas of all buckets of a stage (`bucket_size` of
+    `#pipe.program`) stand right behind the backward that makes the gradients,
+    or its weight half, runs that in parts (`pipe.resume`), and puts each sum
+    behind the part with which its bucket is whole. The sum of the last one
+    stays behind the task.
+
+    Changes the programs of ranks. Leaves tasks alone that overlap the next one,
+    whose gradients are added to others first (`pipe.fold_gradients`, weights of
+    several stages), or behind which another collective comes first.
+
+    ```mlir
+    %g = pipe.task backward @s0 micro_batch 1 (..., %g0)
+    %0 = pipe.collective all_reduce bucket 0 in @s0 (%g) over replicas ...
+    %1 = pipe.collective all_reduce bucket 1 in @s0 (%0) over replicas ...
+    ```
+    ```mlir
+    %g = pipe.task backward @s0 micro_batch 1 parts 2 (..., %g0)
+    %0 = pipe.collective all_reduce bucket 0 in @s0 (%g) over replicas ...
+    %r = pipe.resume in @s0 (%0) part 1 : !pipe.gradient<@s0>
+    %1 = pipe.collective all_reduce bucket 1 in @s0 (%r) over replicas ...
+    ```
+  }];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
 def PipeGatherWeights
     : Pass<"pipe-gather-weights", "::mlir::ModuleOp"> {
   let summary = "Put weights together only for the tasks that read them";

@@ -294,10 +294,11 @@ void StepSynchronizer::sumOverReplicas(TaskOp update, ReplicaState state) {
                   GroupAttr::ofReplicas(step.getContext()), /*weight=*/{},
                   /*isRounded=*/false, bucket));
   };
-  if (state == ReplicaState::whole)
-    return sum(CollectiveKind::AllReduce, std::nullopt);
+  const auto kind = state == ReplicaState::whole
+                        ? CollectiveKind::AllReduce
+                        : CollectiveKind::ReduceScatter;
   for (std::optional<int64_t> bucket : bucketNumbers(stages, number))
-    sum(CollectiveKind::ReduceScatter, bucket);
+    sum(kind, bucket);
 }
 
 /// Each replica updates its part of the weights, and hands it out: what tasks

@@ -10,6 +10,7 @@
 #include "passes/pipe/Passes.h"
 #include "passes/pipe/unrolled/VerifyTasks.h"
 #include "passes/schedules/Checker.h"
+#include "passes/step/BackwardParts.h"
 #include "passes/step/StepOrder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -47,6 +48,7 @@ private:
   RankInstruction read(ClipGradientsOp op, InstructionKind kind);
   int32_t groupNumber(schedules::RankGroup members);
   LogicalResult verifyWaited(CollectiveOp op);
+  LogicalResult verifyParts(TaskOp task);
 
   const Stages &stages;
   StepMode mode;
@@ -126,7 +128,8 @@ RankInstruction ProgramVerifier::read(CollectiveOp op, InstructionKind kind) {
 }
 
 /// Whether an op may use what a collective works on.
-static bool mayTouch(Operation *op, CollectiveOp underWay) {
+static bool mayTouch(const Stages &stages, Operation *op,
+                     CollectiveOp underWay) {
   auto stage = op->getAttrOfType<FlatSymbolRefAttr>("stage");
   if (stage != underWay.getStageAttr() ||
       isa<InputOp, HoldOp, GradientOfOp, WeightOfOp>(op))
@@ -139,6 +142,15 @@ static bool mayTouch(Operation *op, CollectiveOp underWay) {
                 task.getKind() == TaskKind::input_gradient));
   if (readsWeights && underWay.isOfGradients())
     return false;
+  // What is behind the part with which a bucket is whole does not add to it.
+  if (auto resume = dyn_cast<ResumeOp>(op); resume && underWay.getBucket()) {
+    const BackwardParts parts =
+        backwardParts(stages, stages.numberOf(resume.getStageAttr()),
+                      resume.getTask().getKind());
+    return *underWay.getBucket() >= parts.partOfBucket.size() ||
+           parts.partOfBucket[*underWay.getBucket()] >=
+               static_cast<int64_t>(resume.getPart());
+  }
   // Two collectives may be under way if they are of two different weights, or
   // of weights and of gradients.
   auto other = dyn_cast<CollectiveOp>(op);
@@ -152,7 +164,7 @@ LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
   for (Operation *user : op.getResult().getUsers()) {
     // Two weights may be under way, one behind the other.
     auto other = dyn_cast<CollectiveOp>(user);
-    if (wait && user->isBeforeInBlock(wait) &&
+    if (wait && user->isBeforeInBlock(wait) && !isa<ResumeOp>(user) &&
         !(other && other.isApartFrom(op)))
       return user->emitOpError("uses what a collective makes before the "
                                "program has waited for it");
@@ -162,7 +174,7 @@ LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
     if (isa<GroupOpInterface>(next) && !isa<CollectiveOp>(next))
       return next->emitOpError("stands where a collective is under way, which "
                                "would have to be over first");
-    if (mayTouch(next, op)) {
+    if (mayTouch(stages, next, op)) {
       InFlightDiagnostic diagnostic =
           next->emitOpError("uses the state of stage '@")
           << op.getStage() << "' while a collective works on it";
@@ -170,6 +182,27 @@ LogicalResult ProgramVerifier::verifyWaited(CollectiveOp op) {
       return diagnostic;
     }
   }
+  return success();
+}
+
+/// A task that is run in parts is cut where its body may be, and goes on to its
+/// end; that parts follow each other, each says itself.
+LogicalResult ProgramVerifier::verifyParts(TaskOp task) {
+  if (!task.getParts())
+    return success();
+  const auto number = static_cast<int64_t>(*task.getParts());
+  const int64_t expected =
+      backwardParts(stages, stages.numberOf(task.getStageAttr()),
+                    task.getKind())
+          .count();
+  if (number != expected)
+    return task.emitOpError("expects ")
+           << expected << " parts, behind which buckets are whole, but has "
+           << number;
+  auto last = dyn_cast<ResumeOp>(task.getLastPart());
+  if (!last || static_cast<int64_t>(last.getPart()) + 1 != number)
+    return task.emitOpError("begins, but does not go on to the last of its ")
+           << number << " parts";
   return success();
 }
 
@@ -234,6 +267,8 @@ ProgramVerifier::readList(RankOp program) {
   };
   for (Operation &op : *program.getBody()) {
     if (auto task = dyn_cast<TaskOp>(op)) {
+      if (failed(verifyParts(task)))
+        return failure();
       list.push_back(RankInstruction::compute(plainTask(stages, task)));
     } else if (auto post = dyn_cast<PostSendOp>(op)) {
       FailureOr<schedules::Transfer> transfer = sentBy(post);

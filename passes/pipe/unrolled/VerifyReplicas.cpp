@@ -26,6 +26,13 @@ CollectiveOp pipewright::pipe::overReplicas(Operation *op) {
              : CollectiveOp();
 }
 
+CollectiveOp pipewright::pipe::behindParts(Value made) {
+  Operation *op = made ? made.getDefiningOp() : nullptr;
+  while (auto resume = dyn_cast_if_present<ResumeOp>(op))
+    op = resume.getGradients().getDefiningOp();
+  return overReplicas(op);
+}
+
 namespace {
 
 class ReplicaVerifier {
@@ -85,17 +92,14 @@ static bool isOf(CollectiveOp together, std::optional<int64_t> bucket) {
 }
 
 /// What replicas do together to make a value, one collective for each bucket of
-/// the stage, or one for all that they make whole; the first one comes first.
+/// the stage; the first one comes first.
 std::optional<ReplicaVerifier::Collectives>
 ReplicaVerifier::behind(Value made, int32_t stage, bool isOfGradients,
                         bool isRounded) {
   Collectives found;
   auto numbers = bucketNumbers(stages, stage);
-  auto last = overReplicas(made ? made.getDefiningOp() : nullptr);
-  if (last && isOfGradients && last.getKindAttr().getFacts().replicates)
-    numbers = {std::nullopt};
   for (std::optional<int64_t> number : llvm::reverse(numbers)) {
-    CollectiveOp together = overReplicas(made ? made.getDefiningOp() : nullptr);
+    CollectiveOp together = behindParts(made);
     const bool isIt = together && together.isOfGradients() == isOfGradients &&
                       together.getRounded() == isRounded &&
                       isOf(together, number);

@@ -14,6 +14,8 @@ namespace pipewright::pipe {
 /// `op` if it is a collective over replicas that is about all that a stage
 /// updates; else null.
 CollectiveOp overReplicas(mlir::Operation *op);
+/// That which made a value, in front of parts of a task that went on with it.
+CollectiveOp behindParts(mlir::Value made);
 
 /// The ops of one step, in the order of each rank: weights that are loaded for
 /// tasks are taken by those that read them; where the step `isSynchronized`,

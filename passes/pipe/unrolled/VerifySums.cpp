@@ -171,6 +171,8 @@ LogicalResult SumReader::add(Value gradients, const WeightGroup &weight,
       gradients = keep.getGradients();
     } else if (auto fold = dyn_cast<FoldGradientsOp>(op)) {
       gradients = fold.getGradients();
+    } else if (auto resume = dyn_cast<ResumeOp>(op)) {
+      gradients = resume.getGradients();
     } else if (auto clip = dyn_cast<ClipGradientsOp>(op)) {
       gradients = clip.getGradientOf(gradients);
     } else if (auto added = dyn_cast<AddGradientOp>(op)) {

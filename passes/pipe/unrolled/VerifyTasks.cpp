@@ -234,7 +234,7 @@ static Value keptOf(Value sum) {
   if (!keep)
     return sum;
   Value gradients = keep.getGradients();
-  while (CollectiveOp together = overReplicas(gradients.getDefiningOp()))
+  while (CollectiveOp together = behindParts(gradients))
     gradients = together.getValue();
   return gradients == keep.getGradients() ? sum : gradients;
 }

@@ -32,30 +32,45 @@ static llvm::Error readMembers(const Object &object, const JsonPath &place,
     return readInteger(value, at, member.waited,
                        {member.posted, mostOf(member)});
   };
-  auto readEach = [&](llvm::StringRef key, auto read) {
-    return readRequired(
-        object, place, key,
-        [&](const Value &value, const JsonPath &at) -> llvm::Error {
-          const Array *list = nullptr;
-          if (llvm::Error error =
-                  readArray(value, at, list, work.members.size(), "members"))
-            return error;
-          for (auto [i, entry] : llvm::enumerate(*list))
-            if (llvm::Error error = read(entry, at.at(i), work.members[i]))
-              return error;
-          return llvm::Error::success();
-        });
+  auto readLeft = [&](const Value &value, const JsonPath &at,
+                      Work::Member &member) -> llvm::Error {
+    const std::optional<double> share = value.getAsNumber();
+    if (!share || !(*share >= 0 && *share < 1) ||
+        (*share > 0 && member.posted == 0))
+      return refuseAt(at,
+                      "expects a share of the task before its post, at "
+                      "least 0 and below 1, found {0}",
+                      show(value));
+    member.left = *share;
+    return llvm::Error::success();
+  };
+  auto eachBy = [&](auto read) {
+    return [&, read](const Value &value, const JsonPath &at) -> llvm::Error {
+      const Array *list = nullptr;
+      if (llvm::Error error =
+              readArray(value, at, list, work.members.size(), "members"))
+        return error;
+      for (auto [i, entry] : llvm::enumerate(*list))
+        if (llvm::Error error = read(entry, at.at(i), work.members[i]))
+          return error;
+      return llvm::Error::success();
+    };
   };
   if (const Value *ranks = object.get("ranks"))
     if (const Array *list = ranks->getAsArray())
       work.members.resize(list->size());
   if (work.members.empty())
     return refuseAt(place.at("ranks"), "expects a list of ranks");
-  if (llvm::Error error = readEach("ranks", readRank))
+  if (llvm::Error error =
+          readRequired(object, place, "ranks", eachBy(readRank)))
     return error;
-  if (llvm::Error error = readEach("posted", readPosted))
+  if (llvm::Error error =
+          readRequired(object, place, "posted", eachBy(readPosted)))
     return error;
-  return readEach("waited", readWaited);
+  if (llvm::Error error =
+          readRequired(object, place, "waited", eachBy(readWaited)))
+    return error;
+  return readIfGiven(object, place, "left", eachBy(readLeft));
 }
 
 static llvm::Error readWork(const Object &object, const JsonPath &place,
@@ -170,7 +185,7 @@ llvm::Error plan::readWorks(const Value &value, const JsonPath &place,
     if (llvm::Error error =
             readObject(entry, at,
                        {"kind", "of", "bytes", "ranks", "posted", "waited",
-                        "time", "replicas", "needs", "stash"},
+                        "left", "time", "replicas", "needs", "stash"},
                        object))
       return error;
     if (llvm::Error error = readWork(*object, at, plan))

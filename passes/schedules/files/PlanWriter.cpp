@@ -127,8 +127,11 @@ static Value timesToJson(llvm::ArrayRef<std::vector<TaskTime>> times) {
 static Value worksToJson(llvm::ArrayRef<TimedWork> works) {
   Array list;
   for (const auto &[work, time] : works) {
-    Array ranks, posted, waited;
+    Array ranks, posted, waited, left;
+    bool isInside = false;
     for (const Work::Member &member : work.members) {
+      left.push_back(member.left);
+      isInside |= member.left > 0;
       ranks.push_back(member.rank);
       posted.push_back(member.posted);
       waited.push_back(member.waited);
@@ -140,6 +143,8 @@ static Value worksToJson(llvm::ArrayRef<TimedWork> works) {
                  {"posted", std::move(posted)},
                  {"waited", std::move(waited)},
                  {"time", Array{time.start, time.end}}};
+    if (isInside)
+      entry["left"] = std::move(left);
     if (work.replicas > 1)
       entry["replicas"] = work.replicas;
     if (!work.needs.empty())

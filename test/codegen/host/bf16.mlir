@@ -9,7 +9,7 @@
 // ATTACH-DAG: func.func private @sgd_bf16_128
 // ATTACH-DAG: func.func private @round_128
 // ATTACH: pipe.place @table in @s0 {{.*}} rounded {{.*}} owner
-// ATTACH: pipe.optimizer @s0 kernel @kernels::@sgd_bf16_128
+// ATTACH: pipe.optimizer @s0 kernels [@kernels::@sgd_bf16_128]
 // ATTACH: pipe.place @table in @s1 {{.*}} rounded {{.*}} kernel @kernels::@round_128{{$}}
 
 // CHECK: .name = "table", .buffer = {0, 512}, .shape = "16x8"},

@@ -65,7 +65,7 @@ module attributes {pipe.program = #pipe.program<ranks = 2, micro_batches = 1, mi
 
   pipe.arena rank 0 bytes 1024 {
     pipe.place @fc.weight in @s0 weight #pipe.buffer<arena 0 at 0 bytes 128> gradient #pipe.buffer<arena 0 at 128 bytes 128> owner
-    pipe.optimizer @s0 kernel @kernels::@sgd_32 weights #pipe.buffer<arena 0 at 0 bytes 128> gradients #pipe.buffer<arena 0 at 128 bytes 128> states [] hyper #pipe.buffer<arena 0 at 256 bytes 16>
+    pipe.optimizer @s0 kernels [@kernels::@sgd_32] weights #pipe.buffer<arena 0 at 0 bytes 128> gradients #pipe.buffer<arena 0 at 128 bytes 128> states [] hyper #pipe.buffer<arena 0 at 256 bytes 16>
     pipe.region "weights" #pipe.buffer<arena 0 at 0 bytes 128>
   }
   pipe.arena rank 1 bytes 1024 {

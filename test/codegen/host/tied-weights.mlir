@@ -10,7 +10,7 @@
 // RUN:   --print-host -o /dev/null | FileCheck %s --check-prefix=BOTH
 
 // ATTACH: func.func private @sgd_48
-// ATTACH: pipe.optimizer @s0 kernel @kernels::@sgd_48
+// ATTACH: pipe.optimizer @s0 kernels [@kernels::@sgd_48]
 
 // CHECK-LABEL: void rank0_step(Rank &rank) {
 // CHECK:         rank.postReceive(1, [[RECEIVED:d_wte_[0-9]]]);

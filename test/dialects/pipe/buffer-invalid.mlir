@@ -103,17 +103,29 @@ pipe.arena rank 0 bytes 512 {
 // optimizer (C9): buckets are all of the weights.
 module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
   pipe.arena rank 0 bytes 4096 {
-    // expected-error @below {{expects buckets of shards, of 512 bytes together}}
+    // expected-error @below {{expects buckets of 512 bytes together}}
     pipe.optimizer @s0 shards 2 buckets [256, 512] weights <arena 0 at 0 bytes 512> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16>
   }
 }
 
 // -----
 
-// optimizer (C9): nobody takes parts.
-pipe.arena rank 0 bytes 4096 {
-  // expected-error @below {{expects buckets of shards, of 512 bytes together}}
-  pipe.optimizer @s0 buckets [256, 256] weights <arena 0 at 0 bytes 512> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16>
+// optimizer (C10): replicas update a part of each bucket.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
+  pipe.arena rank 0 bytes 4096 {
+    // expected-error @below {{expects 2 kernels, but got 1}}
+    pipe.optimizer @s0 kernels [@kernels::@sgd_32] shards 2 buckets [256, 256] weights <arena 0 at 0 bytes 512> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16>
+  }
+}
+
+// -----
+
+// optimizer (C10): one that updates all does so at once.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+  pipe.arena rank 0 bytes 4096 {
+    // expected-error @below {{expects 1 kernels, but got 2}}
+    pipe.optimizer @s0 kernels [@kernels::@sgd_64, @kernels::@sgd_64] buckets [256, 256] weights <arena 0 at 0 bytes 512> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16>
+  }
 }
 
 // -----

@@ -11,8 +11,8 @@ pipe.arena rank 0 bytes 4096 {
   pipe.place @w in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 64 bytes 64> owner
   // CHECK: pipe.place @running_mean in @s0 weight <arena 0 at 128 bytes 64>{{$}}
   pipe.place @running_mean in @s0 weight <arena 0 at 128 bytes 64>
-  // CHECK: pipe.optimizer @s0 kernel @kernels::@adamw_16
-  pipe.optimizer @s0 kernel @kernels::@adamw_16
+  // CHECK: pipe.optimizer @s0 kernels [@kernels::@adamw_16]
+  pipe.optimizer @s0 kernels [@kernels::@adamw_16]
       weights <arena 0 at 0 bytes 64> gradients <arena 0 at 64 bytes 64>
       states [#pipe.buffer<arena 0 at 192 bytes 64>] hyper <arena 0 at 256 bytes 16>
   // CHECK: pipe.optimizer @s1 {{.*}} hyper <arena 0 at 272 bytes 16> versions [#pipe.buffer<arena 0 at 1408 bytes 64>]

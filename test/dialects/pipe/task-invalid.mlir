@@ -181,6 +181,109 @@ pipe.step evaluate {
 
 // -----
 
+// task (C6): a step says nothing of parts.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{expects no parts but in a rank's program, of a task that makes gradients of weights}}
+  %g = pipe.task backward @s0 micro_batch 0 parts 2 () : () -> !pipe.gradient<@s0>
+}
+
+// -----
+
+// task (C6): forwards are never cut.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.rank 0 train {
+  // expected-error @below {{expects no parts but in a rank's program, of a task that makes gradients of weights}}
+  pipe.task forward @s0 micro_batch 0 parts 2 () : () -> ()
+}
+
+// -----
+
+// resume (C1): it goes on with a task that has parts.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.rank 0 train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects the gradients of the part before part 1 of a task that has so many}}
+  %r = pipe.resume in @s0 (%g) part 1 : !pipe.gradient<@s0>
+}
+
+// -----
+
+// resume (C1): with one part after the other.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.rank 0 train {
+  %g = pipe.task backward @s0 micro_batch 0 parts 3 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects the gradients of the part before part 2 of a task that has so many}}
+  %r = pipe.resume in @s0 (%g) part 2 : !pipe.gradient<@s0>
+}
+
+// -----
+
+// resume (C1): nothing but collectives comes between.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.rank 0 train {
+  %g = pipe.task backward @s0 micro_batch 0 parts 2 () : () -> !pipe.gradient<@s0>
+  // expected-note @below {{but here is another op}}
+  pipe.task forward @s0 micro_batch 1 () : () -> ()
+  // expected-error @below {{expects only collectives between itself and the part before it}}
+  %r = pipe.resume in @s0 (%g) part 1 : !pipe.gradient<@s0>
+}
+
+// -----
+
+// resume (C1): a step has none.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.step train {
+  %g = pipe.task backward @s0 micro_batch 0 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects to stand in a rank's program}}
+  %r = pipe.resume in @s0 (%g) part 1 : !pipe.gradient<@s0>
+}
+
+// -----
+
+// resume (C2): gradients are of its stage.
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+pipe.rank 0 train {
+  %g = pipe.task backward @s0 micro_batch 0 parts 2 () : () -> !pipe.gradient<@s0>
+  // expected-error @below {{expects gradients of its stage, but takes '!pipe.gradient<@s0>'}}
+  %r = pipe.resume in @s1 (%g) part 1 : !pipe.gradient<@s0>
+}
+
+// -----
+
 // step (C1): what is computed stands in bodies of stages.
 pipe.step train {
   // expected-error @below {{has no place in a step or a rank's program}}

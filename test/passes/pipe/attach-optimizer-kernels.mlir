@@ -5,7 +5,7 @@
 // One kernel updates the flat range of a stage; the learning rate, which each
 // step has anew, is no part of it.
 // CHECK-LABEL: optimizer = <sgd lr = 5.000000e-01,
-// CHECK: pipe.optimizer @s0 kernel @kernels::@sgd_32 weights
+// CHECK: pipe.optimizer @s0 kernels [@kernels::@sgd_32] weights
 // CHECK: func.func private @sgd_32(%{{.*}}: tensor<32xf32> {nn.name = "weights"}, %{{.*}}: tensor<32xf32> {nn.name = "gradient"}, %{{.*}}: tensor<32xf32> {nn.name = "momentum"}, %{{.*}}: tensor<4xf32> {nn.name = "hyper"})
 // CHECK: nn.update {{.*}} by <sgd momentum = 9.000000e-01, weight_decay = 0.000000e+00, nesterov = false>
 module attributes {pipe.program = #pipe.program<optimizer = <sgd lr = 0.5, momentum = 0.9>>} {
@@ -52,7 +52,7 @@ module attributes {pipe.program = #pipe.program<optimizer = <lamb>>} {
 // CHECK: pipe.place @bias in @s0 weight <arena 0 at 0 bytes 64> gradient <arena 0 at 256 bytes 64> rounded <arena 0 at 1024 bytes 32> owner
 // CHECK: pipe.place @wide {{.*}} kernel @kernels::@muon_direction_4x8 finish @kernels::@muon_bf16_finish_4x8_columns owner
 // CHECK: pipe.place @tall {{.*}} kernel @kernels::@muon_direction_4x4 finish @kernels::@muon_bf16_finish_4x4 owner
-// CHECK: pipe.optimizer @s0 kernel @kernels::@muon_bf16_16 weights
+// CHECK: pipe.optimizer @s0 kernels [@kernels::@muon_bf16_16] weights
 // CHECK: func.func private @muon_bf16_16(
 // CHECK: func.func private @muon_direction_4x8(%{{.*}}: tensor<4x8xf32> {nn.name = "m"}, %{{.*}}: tensor<4x8xf32> {nn.name = "gradient"}, %{{.*}}: tensor<4xf32> {nn.name = "hyper"}) -> (tensor<4x8xf32> {nn.in_place = 0 : i64}, tensor<4x8xf32> {nn.name = "direction"})
 // CHECK: func.func private @muon_bf16_finish_4x8_columns(%{{.*}}: tensor<4x8xf32> {nn.name = "weights"}, %{{.*}}: tensor<4x8xf32> {nn.name = "gradient"}, %{{.*}}: tensor<4x8xf32> {nn.name = "direction"}, %{{.*}}: tensor<4xf32> {nn.name = "hyper"})

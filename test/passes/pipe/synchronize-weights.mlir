@@ -28,7 +28,7 @@
 // CHECK:       pipe.place @wte in @s0 weight {{.*}} owner{{$}}
 // CHECK-LABEL: pipe.arena rank 1
 // CHECK-NEXT:  pipe.place @wte in @s1 weight {{.*}} updated{{$}}
-// CHECK-NEXT:  pipe.optimizer @s1 kernel {{.*}} weights {{.*}} bytes 128>
+// CHECK-NEXT:  pipe.optimizer @s1 kernels {{.*}} weights {{.*}} bytes 128>
 
 // Nothing but the sum is between the last backward and the update.
 // CHECK-LABEL: pipe.rank 0 train

@@ -26,7 +26,7 @@
 // The optimizer works on the newest weights, which are where they always are;
 // there is room for as many old versions as are in use at once.
 // DREAM-LABEL: pipe.arena rank 1
-// DREAM: pipe.optimizer @s1 kernel {{.*}} weights <[[$NEW:arena 0 at 0 bytes 64]]>
+// DREAM: pipe.optimizer @s1 kernels {{.*}} weights <[[$NEW:arena 0 at 0 bytes 64]]>
 // DREAM-SAME: versions [#pipe.buffer<[[$OLD0:arena 0 at 256 bytes 64]]>, #pipe.buffer<[[$OLD1:arena 0 at 320 bytes 64]]>]
 // DREAM: pipe.region "old weights" <arena 0 at 256 bytes 128>
 
@@ -57,7 +57,7 @@
 
 // One old version is enough for 2BW. The first batch of a step reads what the
 // last step's last update overwrote, and the last update keeps that again.
-// TWOBW: pipe.optimizer @s0 kernel {{.*}} weights <[[$NEW:arena 0 at 0 bytes 64]]>
+// TWOBW: pipe.optimizer @s0 kernels {{.*}} weights <[[$NEW:arena 0 at 0 bytes 64]]>
 // TWOBW-SAME: versions [#pipe.buffer<[[$OLD:arena 0 at 256 bytes 64]]>]
 // TWOBW-LABEL: pipe.rank 0 train
 // TWOBW: forward @s0 micro_batch 0 version -1{{.*}} weights <[[$OLD]]>

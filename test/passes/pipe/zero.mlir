@@ -25,7 +25,7 @@
 // RANKS-NEXT: %[[U:.*]] = pipe.task update @s0(%[[R]])
 // RANKS-NEXT: %[[W:.*]] = pipe.collective all_gather in @s0(%[[U]])
 // RANKS-NEXT: pipe.wait_collective %[[W]] : !pipe.updated<@s0>
-// BYTES: pipe.optimizer @s0 kernel @kernels::@sgd_32 shards 3 weights <arena 0 at 0 bytes 384> gradients <arena 0 at 448 bytes 384> states [#pipe.buffer<arena 0 at 832 bytes 128>]
+// BYTES: pipe.optimizer @s0 kernels [@kernels::@sgd_32] shards 3 weights <arena 0 at 0 bytes 384> gradients <arena 0 at 448 bytes 384> states [#pipe.buffer<arena 0 at 832 bytes 128>]
 
 // The owner of a tied weight hands on what replicas have gathered.
 // RUN: %{zero} %inputs/pipe/tied.mlir | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=2" --pipe-synchronize-weights=tied=owner --pipe-verify-unrolled | FileCheck %s --check-prefix=OWNER

@@ -83,6 +83,29 @@ TEST(Simulator, SumsOfReplicasMayStandBetweenTasks) {
   EXPECT_EQ(3, simulation.exposedSeconds);
 }
 
+/// Of a backward that is run in parts, the last quarter is left when the sum
+/// begins.
+TEST(Simulator, SumsMayBeginInsideATask) {
+  TaskCosts costs = TaskCosts::uniform(1, 1, 4);
+  costs.stages[0].update = 1;
+  costs.linkBandwidth = 4;
+  Schedule schedule = buildSchedule("gpipe", 1, 1, 1);
+  std::vector<Work> sums = {
+      {CollectiveKind::AllReduce, "a", 8, {{0, 2, 2, 0.75}}, 2},
+      {CollectiveKind::AllReduce, "b", 8, {{0, 2, 2, 0.25}}, 2},
+      {CollectiveKind::AllReduce, "c", 4, {{0, 2, 2}}, 2}};
+  Simulation simulation = valueOf(simulate(schedule, costs, {}, sums));
+  EXPECT_EQ(2, simulation.works[0].time.start);
+  EXPECT_EQ(4, simulation.works[0].time.end);
+  EXPECT_EQ(4, simulation.works[1].time.start);
+  EXPECT_EQ(6, simulation.works[1].time.end);
+  EXPECT_EQ(6, simulation.works[2].time.start);
+  EXPECT_EQ(7, simulation.times[0][2].start);
+  EXPECT_EQ(2, simulation.exposedSeconds);
+  ASSERT_EQ(1u, simulation.idle.size());
+  EXPECT_EQ(2, simulation.idle[0].work);
+}
+
 TEST(Simulator, WorksRunBesideTasksUntilItsWait) {
   TaskCosts costs = TaskCosts::uniform(2);
   costs.stages[0].update = costs.stages[1].update = 1;
