@@ -196,7 +196,8 @@ def study(a, schedule, zero, micro_batches, model, folder, environment):
     loops = a.loops if schedule in ("interleaved", "breadth-first") else 1
     whole = json.loads(call([find_pipewright(), "plan", model, "--json", "--ranks", a.ranks,
                    "--data-parallel", a.replicas, "--loops", loops, "--schedule", schedule,
-                   "--micro-batches", micro_batches, "--micro-batch-size", 1, "--zero", zero,
+                   "--micro-batches", micro_batches, "--micro-batch-size", a.samples, "--zero", zero,
+                   "--bucket-size", a.bucket_size,
                    "--loss", "mse", "--optimizer", "adamw", "--precision", "bf16"],
                   environment=environment))
     plan = whole["schedule_plan"]
@@ -211,10 +212,10 @@ def study(a, schedule, zero, micro_batches, model, folder, environment):
     group = {"interleaved": a.ranks, "breadth-first": micro_batches}.get(schedule, 0)
     formula = predicted_exposed(loops, group, costs["stages"][0]["backward"], sums / loops)
     return {"machine": a.machine, "schedule": schedule, "zero": zero, "micro_batches": micro_batches,
-            "samples_per_gpu": micro_batches / a.ranks, "step": step, "busy": busy,
+            "samples_per_gpu": micro_batches * a.samples / a.ranks, "step": step, "busy": busy,
             "bubble": alone - busy, "exposed": step - alone, "sums": sums,
             "copies": works.get("all-gather", 0),
-            "formula": formula if zero == 0 else None,
+            "formula": formula if zero == 0 and a.bucket_size == "none" else None,
             "arena": max(rank["arena_bytes"] for rank in whole["ranks"]),
             "planned_step": whole["predicted_step_seconds"]}
 
@@ -269,6 +270,8 @@ def main():
     parser.add_argument("--width", type=int, default=4096)
     parser.add_argument("--heads", type=int, default=32)
     parser.add_argument("--positions", type=int, default=1024)
+    parser.add_argument("--samples", type=int, default=1, help="of a micro-batch")
+    parser.add_argument("--bucket-size", default="none", help="of sums inside the last backward")
     parser.add_argument("--save", help="where to add each row as a line of JSON")
     parser.add_argument("--load", help="print what was saved")
     a = parser.parse_args()
