@@ -37,11 +37,6 @@ constexpr double reasonSeconds = 1;
 
 NcclCalls::NcclCalls(Transport &control) : control(control) { nccl(); }
 
-/// In progress: goes on in a thread of NCCL.
-static bool isFine(ncclResult_t result) {
-  return result == ncclSuccess || result == ncclInProgress;
-}
-
 void NcclCalls::failCall(const NcclCommunicator &communicator,
                          ncclResult_t result) {
   const char *last = nccl().ncclGetLastError(nullptr);

@@ -37,6 +37,11 @@ struct NcclCommunicator {
   ncclComm_t handle = nullptr;
 };
 
+/// In progress: goes on in a thread of NCCL.
+inline bool isFine(ncclResult_t result) {
+  return result == ncclSuccess || result == ncclInProgress;
+}
+
 /// Sleeps in a loop that waits for something that is likely soon.
 class Patience {
 public:

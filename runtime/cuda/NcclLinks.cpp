@@ -174,10 +174,10 @@ void NcclLinks::exchangeElements(const NcclWarmUp &space) {
                   [transfers] {
                     ncclResult_t result = nccl().ncclGroupStart();
                     for (const auto &transfer : transfers)
-                      if (result == ncclSuccess)
+                      if (isFine(result))
                         result = transfer();
                     const ncclResult_t end = nccl().ncclGroupEnd();
-                    return result != ncclSuccess ? result : end;
+                    return isFine(result) ? end : result;
                   });
   for (const Link &link : links)
     calls.waitUntilReady(*link.communicator, "the first exchange",

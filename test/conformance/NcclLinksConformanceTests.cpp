@@ -178,6 +178,16 @@ TEST(NcclProcesses, RunTheScenarios) {
             std::vector<std::string>(4));
 }
 
+TEST(NcclDouble, TheUserMayDecideWhetherCallsBlock) {
+  for (const char *environment :
+       {"NCCL_COMM_BLOCKING=0", "NCCL_COMM_BLOCKING=1"}) {
+    EXPECT_EQ(runProcesses(4, "manySteps", environment),
+              std::vector<std::string>(4));
+    EXPECT_EQ(runProcesses(4, "everyKind", environment),
+              std::vector<std::string>(4));
+  }
+}
+
 TEST(NcclDouble, ARankThatDiesIsAnErrorOnTheOthers) {
   // Its 15th transfer is one of the second step.
   const auto outputs =

@@ -371,6 +371,12 @@ NCCL_DOUBLE_API ncclResult_t ncclBroadcast(const void *send, void *receive,
 // Communicators
 //===----------------------------------------------------------------------===//
 
+/// The environment goes before what a program says.
+static bool blocks(bool asked) {
+  const char *text = std::getenv("NCCL_COMM_BLOCKING");
+  return text ? std::atoi(text) != 0 : asked;
+}
+
 NCCL_DOUBLE_API ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
   static std::atomic<int> count{0};
   std::random_device random;
@@ -394,7 +400,7 @@ NCCL_DOUBLE_API ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size,
   if (open.depth)
     return refuse(ncclInvalidUsage,
                   "the double makes no communicators in groups");
-  const bool blocking = !config || config->blocking != 0;
+  const bool blocking = blocks(!config || config->blocking != 0);
   auto communicator =
       std::make_shared<Communicator>(id.internal, rank, size, blocking);
   *comm = handleOf(communicator.get());
@@ -446,7 +452,8 @@ NCCL_DOUBLE_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
   if (!parent->isIdle())
     return refuse(ncclInvalidUsage,
                   "a split of a communicator that has work outstanding");
-  const bool blocking = config ? config->blocking != 0 : parent->isBlocking();
+  const bool blocking =
+      blocks(config ? config->blocking != 0 : parent->isBlocking());
   parent->setState(ncclInProgress);
   if (!parent->isBlocking()) {
     std::thread(finishSplit, parent, color, key, blocking, newComm).detach();
