@@ -215,8 +215,8 @@ void NcclCalls::abort(double deadline) {
   abortAll(comms).wait_for(patience);
 }
 
-/// All ends of each communicator, in the order that all ranks have: ends of
-/// links wait for each other, those of groups say that they are done.
+/// All ends of each communicator, in the order that all ranks have: they wait
+/// for each other.
 void NcclCalls::finalize(double deadline) {
   std::vector<ncclComm_t> comms;
   for (const NcclCommunicator &each : communicators)

@@ -1,11 +1,10 @@
 //===- NcclCalls.h - Communicators, and calls that do not hang -*- C++ -*-===//
 //
 // NCCL has no time-outs: every wait for another rank is a loop of ours with a
-// deadline. Communicators of groups are non-blocking, so that NCCL itself waits
-// on a thread that it makes for each call. Those of links block, because they
-// have many calls: what waits for another rank, which is all but transfers,
-// gets a thread of ours. A transfer waits for nobody, once a link was used, but
-// for room in the queues of the driver; see Watchdog.h.
+// deadline. Communicators block, because those that do not make a thread for
+// each call. What waits for another rank gets a thread of ours: making them,
+// their first use, their end. A transfer or collective of later steps waits for
+// nobody, but for room in the queues of the driver; see Watchdog.h.
 //
 // All communicators of a rank are kept in one list, so that they end together.
 //

@@ -34,6 +34,13 @@ static std::string groupText(const std::vector<int64_t> &members) {
 
 // --- Connecting --------------------------------------------------------------
 
+static ncclConfig_t configOfGroups() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1;
+  config.maxCTAs = groupCtas;
+  return config;
+}
+
 /// The communicator of all ranks. Rank 0 makes its id.
 void NcclGroups::makeWhole(double deadline) {
   whole = &calls.add("communicator of all ranks", -1);
@@ -48,15 +55,13 @@ void NcclGroups::makeWhole(double deadline) {
     control.postReceive(0, &id, sizeof id);
     control.waitReceive(0);
   }
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
-  config.maxCTAs = groupCtas;
-  calls.call(*whole, [&] {
-    return nccl().ncclCommInitRankConfig(
-        &whole->handle, static_cast<int>(control.size()), id,
-        static_cast<int>(control.rank()), &config);
-  });
-  calls.waitUntilReady(*whole, "the other ranks", deadline);
+  calls.make(*whole, "the other ranks", deadline,
+             [id, size = static_cast<int>(control.size()),
+              rank = static_cast<int>(control.rank())](ncclComm_t *handle) {
+               ncclConfig_t config = configOfGroups();
+               return nccl().ncclCommInitRankConfig(handle, size, id, rank,
+                                                    &config);
+             });
 }
 
 /// Groups that share no rank, with their numbers, by one call on all ranks.
@@ -64,7 +69,6 @@ void NcclGroups::split(
     const std::vector<std::pair<int64_t, std::vector<int64_t>>> &layer,
     double deadline) {
   int color = NCCL_SPLIT_NOCOLOR, key = 0;
-  ncclComm_t *handle = &none;
   Group *own = nullptr;
   for (size_t i = 0; i < layer.size(); ++i) {
     const auto &[number, members] = layer[i];
@@ -72,20 +76,22 @@ void NcclGroups::split(
       continue;
     own = groups[number].get();
     own->communicator = &calls.add(groupText(members), -1);
-    handle = &own->communicator->handle;
     color = static_cast<int>(i);
     key = static_cast<int>(own->transport.rank());
   }
-  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
-  config.maxCTAs = groupCtas;
-  calls.call(*whole, [&] {
-    return nccl().ncclCommSplit(whole->handle, color, key, handle, &config);
-  });
+  const std::string what = "the other ranks of a split";
+  const auto made = std::make_shared<ncclComm_t>(nullptr);
+  calls.callAside(
+      *whole, what, deadline, [made, parent = whole->handle, color, key] {
+        ncclConfig_t config = configOfGroups();
+        return nccl().ncclCommSplit(parent, color, key, made.get(), &config);
+      });
   // The new one is there once the old one is ready again.
-  calls.waitUntilReady(*whole, "the other ranks of a split", deadline);
-  if (own)
-    calls.waitUntilReady(*own->communicator, "the other members", deadline);
+  calls.waitUntilReady(*whole, what, deadline);
+  if (!own)
+    return;
+  own->communicator->handle = *made;
+  calls.waitUntilReady(*own->communicator, "the other members", deadline);
 }
 
 void NcclGroups::connect(const std::vector<std::vector<int64_t>> &all,
@@ -143,7 +149,7 @@ void NcclGroups::runFirst(Group &group, const NcclWarmUp &space, size_t place,
     const Collective what = {facts.kind, ElementType::F32,
                              evenBounds(members, members)};
     launch(group, what, reinterpret_cast<void *>(space.at(place)),
-           space.stream(place), deadline);
+           space.stream(place), /*isFirst=*/true, deadline);
     calls.waitUntilExchanged(*group.communicator, space.stream(place),
                              deadline);
     PIPEWRIGHT_CUDA(
@@ -179,12 +185,12 @@ static ncclResult_t forParts(const Collective &what, const Body &body) {
 }
 
 /// In place: the whole range is `data` on all members.
-ncclResult_t NcclGroups::enqueue(const Group &group, const Collective &what,
-                                 void *data, CUstream stream) {
+static ncclResult_t enqueue(ncclComm_t comm, int64_t self,
+                            const Collective &what, void *data,
+                            CUstream stream) {
   const Nccl &api = nccl();
-  const ncclComm_t comm = group.communicator->handle;
   const ncclDataType_t type = typeOf(what);
-  const int64_t self = group.transport.rank(), count = what.count();
+  const int64_t count = what.count();
   auto at = [&](int64_t member) {
     return static_cast<char *>(data) +
            what.bounds[member] * byteWidth(what.type);
@@ -219,14 +225,20 @@ ncclResult_t NcclGroups::enqueue(const Group &group, const Collective &what,
 }
 
 void NcclGroups::launch(const Group &group, const Collective &what, void *data,
-                        CUstream stream, double deadline) {
+                        CUstream stream, bool isFirst, double deadline) {
   if (!group.communicator || what.count() == 0)
     return;
-  calls.call(*group.communicator,
-             [&] { return enqueue(group, what, data, stream); });
+  const std::string text = "launch of the " + what.text();
+  const auto body = [comm = group.communicator->handle,
+                     self = group.transport.rank(), what, data, stream] {
+    return enqueue(comm, self, what, data, stream);
+  };
+  if (isFirst)
+    calls.callAside(*group.communicator, text, deadline, body);
+  else
+    calls.call(*group.communicator, body);
   // As for transfers: before that, an event would be recorded in front of it.
-  calls.waitUntilReady(*group.communicator, "launch of the " + what.text(),
-                       deadline);
+  calls.waitUntilReady(*group.communicator, text, deadline);
 }
 
 void NcclGroups::collect(int64_t number, const Collective &what, void *data,
@@ -239,7 +251,9 @@ void NcclGroups::collect(int64_t number, const Collective &what, void *data,
   checkCollective(what, group.transport.size());
   if (comparing)
     tell(group, what, done);
-  launch(group, what, data, stream, deadline);
+  // NCCL connects members as a collective needs it: the first time it may wait
+  // for them. All later runs of a function give the same collectives.
+  launch(group, what, data, stream, /*isFirst=*/comparing, deadline);
   PIPEWRIGHT_CUDA(cuEventRecord(done, stream));
 }
 

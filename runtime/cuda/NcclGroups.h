@@ -69,18 +69,14 @@ private:
   void warmUp(double deadline);
   void runFirst(Group &group, const NcclWarmUp &space, size_t place,
                 double deadline);
-  ncclResult_t enqueue(const Group &group, const Collective &what, void *data,
-                       CUstream stream);
   void launch(const Group &group, const Collective &what, void *data,
-              CUstream stream, double deadline);
+              CUstream stream, bool isFirst, double deadline);
   void tell(Group &group, const Collective &what, CUevent done);
   void confirmOldest(Group &group);
 
   Transport &control;
   NcclCalls &calls;
   NcclCommunicator *whole = nullptr;
-  /// What a split fills in where this rank is in no group of it.
-  ncclComm_t none = nullptr;
   /// By number; null: this rank is no member.
   std::vector<std::unique_ptr<Group>> groups;
 };

@@ -142,24 +142,44 @@ TEST(NcclLinks, TwoRanksOnOneGpuAreRefused) {
       << errors[1];
 }
 
-/// NCCL would make a thread for each call on a communicator that does not
-/// block.
-TEST(NcclDouble, StepsMakeNoThreadForTheirTransfers) {
-  void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+/// NCCL makes a thread for each call on a communicator that does not block: how
+/// many it has made.
+static int64_t launchingThreads() {
   const auto threads = reinterpret_cast<int64_t (*)()>(
-      dlsym(library, "pipewrightNcclLaunchingThreads"));
-  ASSERT_TRUE(threads);
-  const auto errors = run(4, [&](Bench &b) {
-    b.control.barrier();
-    const int64_t before = threads();
-    b.control.barrier();
+      dlsym(dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD),
+            "pipewrightNcclLaunchingThreads"));
+  return threads ? threads() : -1;
+}
+
+TEST(NcclDouble, TransfersMakeNoThreads) {
+  const int64_t before = launchingThreads();
+  const auto errors = run(4, [](Bench &b) {
     for (const DeviceScenario &scenario : deviceScenarios())
       if (scenario.name == std::string("manySteps"))
         scenario.run(b);
-    b.control.barrier();
-    EXPECT_EQ(threads(), before);
   });
   EXPECT_EQ(errors, std::vector<std::string>(4));
+  EXPECT_EQ(launchingThreads(), before);
+}
+
+TEST(NcclDouble, CollectivesMakeNoThreads) {
+  const int64_t before = launchingThreads();
+  const auto errors = run(4, [](Bench &b) {
+    b.links.connectGroups({{0, 1, 2, 3}, {0, 2}, {1, 3}});
+    void *data = b.put(std::vector<int64_t>(2));
+    for (int64_t step = 0; step < 3; ++step) {
+      b.links.compareSizes(step == 0);
+      for (const int64_t group : {int64_t{0}, 1 + b.rank() % 2})
+        for (const CollectiveFacts &facts : allCollectives)
+          b.links.collect(
+              group,
+              {facts.kind, ElementType::F32, evenBounds(4, group == 0 ? 4 : 2)},
+              data, b.compute(), b.event());
+      b.finish();
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(4));
+  EXPECT_EQ(launchingThreads(), before);
 }
 
 // --- What ends a process -----------------------------------------------------
