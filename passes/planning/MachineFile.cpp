@@ -27,7 +27,7 @@
 using namespace pipewright;
 using llvm::StringRef;
 
-static constexpr StringRef firstLine = "pipewright machine 1";
+static constexpr StringRef firstLine = "pipewright machine 2";
 /// Those that programs for CPUs compute in.
 static constexpr Precision precisions[] = {Precision::F32, Precision::BF16};
 

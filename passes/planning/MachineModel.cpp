@@ -42,6 +42,15 @@ MachineModel MachineModel::h100(Precision precision) {
   machine.secondsPerCall = 2e-6;
   machine.linkLatency = 10e-6;
   machine.linkBandwidth = 300e9;
+  machine.hostRanks = 8;
+  machine.networkLatency = 15e-6;
+  machine.networkBandwidth = 45e9;
+  return machine;
+}
+
+MachineModel MachineModel::h200() {
+  MachineModel machine = h100(Precision::BF16);
+  machine.bandwidth = 4e12;
   return machine;
 }
 
@@ -53,7 +62,32 @@ MachineModel MachineModel::a100() {
           .secondsPerRandom = 1.5e-12,
           .secondsPerCall = 2.5e-6,
           .linkLatency = 10e-6,
-          .linkBandwidth = 250e9};
+          .linkBandwidth = 250e9,
+          .hostRanks = 8,
+          .networkLatency = 15e-6,
+          .networkBandwidth = 22e9};
+}
+
+MachineModel MachineModel::v100() {
+  return {.matmulFlops = 81e12,
+          .convolutionFlops = 76e12,
+          .attentionFlops = 28e12,
+          .bandwidth = 750e9,
+          .secondsPerRandom = 2e-12,
+          .secondsPerCall = 3e-6,
+          .linkLatency = 10e-6,
+          .linkBandwidth = 22e9,
+          .hostRanks = 8,
+          .networkLatency = 15e-6,
+          .networkBandwidth = 5.6e9};
+}
+
+MachineModel MachineModel::cpuCluster() {
+  MachineModel machine;
+  machine.hostRanks = 16;
+  machine.networkLatency = 20e-6;
+  machine.networkBandwidth = 12.5e9 / 16;
+  return machine;
 }
 
 namespace {
@@ -71,7 +105,10 @@ static constexpr NamedMachine machines[] = {
     {"h100-f32", [] { return MachineModel::h100(Precision::F32); }},
     {"h100-tf32", [] { return MachineModel::h100(Precision::Tf32); }},
     {"h100-bf16", [] { return MachineModel::h100(Precision::BF16); }},
+    {"h200-bf16", [] { return MachineModel::h200(); }},
     {"a100-bf16", [] { return MachineModel::a100(); }},
+    {"v100-f16", [] { return MachineModel::v100(); }},
+    {"cpu-cluster", [] { return MachineModel::cpuCluster(); }},
 };
 
 std::optional<MachineModel> MachineModel::named(StringRef name) {
@@ -106,9 +143,15 @@ llvm::ArrayRef<MachineFigure> machineFigures() {
       {"seconds_per_call", &MachineModel::secondsPerCall, "s",
        "a call, whatever it does"},
       {"link_latency", &MachineModel::linkLatency, "s",
-       "a message between ranks, whatever it carries"},
+       "a message between ranks of a host, whatever it carries"},
       {"link_bandwidth", &MachineModel::linkBandwidth, "B/s",
-       "what a message carries"}};
+       "what such a message carries"},
+      {"host_ranks", &MachineModel::hostRanks, "", "ranks of one host",
+       /*isCount=*/true},
+      {"network_latency", &MachineModel::networkLatency, "s",
+       "a message between hosts, whatever it carries"},
+      {"network_bandwidth", &MachineModel::networkBandwidth, "B/s",
+       "what such a message carries, of a rank's share"}};
   return figures;
 }
 

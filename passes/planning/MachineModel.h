@@ -42,19 +42,37 @@ struct MachineModel {
   double secondsPerRandom = 0.6e-9;
   /// Seconds that a call takes whatever it does.
   double secondsPerCall = 2e-6;
-  /// Between ranks: a copy in memory.
+  /// Between ranks of one host: a copy in memory.
   double linkLatency = 5e-6;
   double linkBandwidth = 8e9;
+  /// Ranks of one host, and what is between those of two: a rank's share of the
+  /// network, in one direction.
+  double hostRanks = 1 << 20;
+  double networkLatency = 50e-6;
+  double networkBandwidth = 1.25e9;
 
-  /// One H100 for each rank, joined by NVLink. In bf16 what products and
+  /// One H100 for each rank, eight in a host, joined by NVLink, and an adapter
+  /// of 400 Gb/s for each (DGX H100's data sheet). In bf16 what products and
   /// attention reach in a step of GPT-2 124M, and convolutions in one of VGG19,
   /// on an H200, whose processor is the same (doc/gpu-results.md); the rest
   /// from published figures.
   static MachineModel h100(Precision precision);
+  /// An H200 in bf16: an H100 with memory of 4.8 TB/s (data sheet), of which
+  /// kernels reach the same share.
+  static MachineModel h200();
   /// One A100 with 80 GB in bf16: shares of its published peaks (312 TFLOP/s,
   /// 2 TB/s, 300 GB/s by NVLink) as large products and kernels usually reach
-  /// them. Nothing of it was measured by this project.
+  /// them; eight in a host, an adapter of 200 Gb/s for each (DGX A100's data
+  /// sheet). Nothing of it was measured by this project.
   static MachineModel a100();
+  /// One V100 in 16 bits (125 TFLOP/s, 900 GB/s: data sheet), of which products
+  /// and kernels reach the shares that they do of an H100; eight in a DGX-1
+  /// that share four adapters of 100 Gb/s, an NVLink of 25 GB/s between two
+  /// (white paper). The machine of J. Lamy-Poirier, "Breadth-First Pipeline
+  /// Parallelism", 2022. Nothing of it was measured by this project.
+  static MachineModel v100();
+  /// A core of a CPU for each rank, 16 in a host, which share 100 Gb/s.
+  static MachineModel cpuCluster();
   /// The machine of that name, such as `cpu`, `h100-f32` or `h100-bf16`; none
   /// where nobody knows it.
   static std::optional<MachineModel> named(llvm::StringRef name);
@@ -70,6 +88,8 @@ struct MachineFigure {
   llvm::StringLiteral unit;
   /// `large matrix products`
   llvm::StringLiteral meaning;
+  /// Whether it is a whole number.
+  bool isCount = false;
 };
 
 /// All of them, in the order of their members.

@@ -230,5 +230,5 @@ double pipewright::schedules::secondsOfCollective(const Work &work,
   if (work.replicas == 1)
     return secondsOfCollective(work.kind, work.bytes, work.ranks(), costs);
   return secondsAmong(work.kind, work.bytes, static_cast<double>(work.replicas),
-                      {costs.linkLatency, costs.linkBandwidth});
+                      costs.linkBetweenReplicas());
 }

@@ -496,6 +496,7 @@ TaskCosts pipewright::schedules::withPositiveTimes(TaskCosts costs) {
     for (double *time : times(stage))
       raise(*time);
   raise(costs.linkLatency);
+  raise(costs.hosts.network.latency);
   for (auto &[ends, link] : costs.links)
     raise(link.latency);
   if (costs.pairFactor >= 0)

@@ -52,10 +52,41 @@ double TaskCosts::secondsOf(const Task &task) const {
   return 0;
 }
 
+Hosts Hosts::of(int64_t ranksOfHost, int64_t ranks, int64_t replicas,
+                LinkCosts network) {
+  Hosts hosts;
+  hosts.network = network;
+  if (ranks * replicas <= ranksOfHost)
+    return hosts;
+  hosts.ranks = ranksOfHost;
+  for (int64_t replica = 1; replica < replicas; ++replica) {
+    const int64_t begin = replica * ranks % ranksOfHost;
+    if (begin == hosts.begins.front())
+      break; // From here on places are those of before.
+    hosts.begins.push_back(begin);
+  }
+  llvm::sort(hosts.begins);
+  hosts.replicasCross = replicas > 1;
+  return hosts;
+}
+
+bool Hosts::areApart(int32_t from, int32_t to) const {
+  return ranks > 0 && llvm::any_of(begins, [&](int64_t begin) {
+           return (begin + from) / ranks != (begin + to) / ranks;
+         });
+}
+
 LinkCosts TaskCosts::linkBetween(int32_t from, int32_t to) const {
   auto own = links.find({from, to});
-  return own != links.end() ? own->second
-                            : LinkCosts{linkLatency, linkBandwidth};
+  if (own != links.end())
+    return own->second;
+  return hosts.areApart(from, to) ? hosts.network
+                                  : LinkCosts{linkLatency, linkBandwidth};
+}
+
+LinkCosts TaskCosts::linkBetweenReplicas() const {
+  return hosts.replicasCross ? hosts.network
+                             : LinkCosts{linkLatency, linkBandwidth};
 }
 
 std::string IdleInterval::describe() const {
@@ -156,6 +187,8 @@ llvm::Error pipewright::schedules::checkCosts(const Schedule &schedule,
   for (const auto &[ends, link] : costs.links)
     if (llvm::Error error = checkLink(link))
       return error;
+  if (llvm::Error error = checkLink(costs.hosts.network))
+    return error;
   if (!isTime(costs.pairFactor))
     return refuse("expects a pair factor of at least 0, but got {0}",
                   costs.pairFactor);

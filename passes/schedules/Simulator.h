@@ -46,14 +46,35 @@ struct LinkCosts {
   double bandwidth = std::numeric_limits<double>::infinity();
 };
 
+/// Where ranks are: each pipeline has places of its own, one behind the other,
+/// and so many places are a host.
+struct Hosts {
+  /// 0: all are on one host.
+  int64_t ranks = 0;
+  /// Where in a host a pipeline may begin, each once.
+  std::vector<int64_t> begins = {0};
+  /// Whether the copies of a rank in all pipelines are on several hosts.
+  bool replicasCross = false;
+  /// Between ranks of two hosts.
+  LinkCosts network;
+
+  /// Of `replicas` pipelines with so many ranks each, on hosts with places for
+  /// `ranksOfHost`.
+  static Hosts of(int64_t ranksOfHost, int64_t ranks, int64_t replicas,
+                  LinkCosts network);
+  /// Whether two ranks of any pipeline are on two hosts.
+  bool areApart(int32_t from, int32_t to) const;
+};
+
 struct TaskCosts {
   /// Indexed by stage.
   std::vector<StageCosts> stages;
-  /// The costs of every directed link that `links` does not name.
+  /// The costs of every directed link within a host that `links` does not name.
   double linkLatency = 0;
   double linkBandwidth = std::numeric_limits<double>::infinity();
   /// Keyed by the ranks, from and to.
   std::map<std::pair<int32_t, int32_t>, LinkCosts> links;
+  Hosts hosts;
   /// The time of an overlapped pair, as a share of the sum of its two tasks.
   double pairFactor = 1;
 
@@ -63,6 +84,8 @@ struct TaskCosts {
 
   double secondsOf(const Task &task) const;
   LinkCosts linkBetween(int32_t from, int32_t to) const;
+  /// Between copies of a rank in two pipelines.
+  LinkCosts linkBetweenReplicas() const;
 };
 
 struct TaskTime {

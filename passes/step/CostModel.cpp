@@ -163,6 +163,11 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
   schedules::TaskCosts costs;
   costs.linkLatency = machine.linkLatency;
   costs.linkBandwidth = machine.linkBandwidth;
+  const pipe::ProgramFields program = pipe::programOf(module);
+  costs.hosts = schedules::Hosts::of(
+      std::max(int64_t{1}, static_cast<int64_t>(machine.hostRanks)),
+      program.ranks.value_or(1), program.replicas,
+      {machine.networkLatency, machine.networkBandwidth});
   for (auto stage : module.getOps<pipe::StageOp>()) {
     schedules::StageCosts cost;
     auto secondsOf = [&](Operation *body) {

@@ -39,6 +39,9 @@ static llvm::Expected<ChosenMachine> readFile(llvm::StringRef path,
     if (!number || !std::isfinite(*number) || !(*number > 0))
       return fail(path, "has no number above 0 for '" + figure.name + "' of " +
                             nameOf(precision));
+    if (figure.isCount && *number != std::floor(*number))
+      return fail(path, "has no whole number for '" + figure.name + "' of " +
+                            nameOf(precision));
     machine.model.*figure.place = *number;
   }
   return machine;

@@ -16,6 +16,8 @@ struct MachineOptions {
   /// Rather than show what was measured before.
   bool measures = false;
   bool asJson = false;
+  /// Of another machine than the one here.
+  std::string name;
 };
 
 const std::vector<OptionRow<MachineOptions>> &machineRows();

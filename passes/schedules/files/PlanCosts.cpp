@@ -77,16 +77,63 @@ static llvm::Error readLink(const Value &value, const JsonPath &place,
   });
 }
 
+/// Which ranks are on one host, and the network between hosts.
+static llvm::Error readHosts(const Value &value, const JsonPath &place,
+                             Hosts &hosts) {
+  const Object *object = nullptr;
+  if (llvm::Error error = readObject(
+          value, place,
+          {"ranks", "begins", "replicas_cross", "latency", "bandwidth"},
+          object))
+    return error;
+  if (llvm::Error error =
+          readRequired(*object, place, "ranks", [&](auto &v, auto at) {
+            return readInteger(v, at, hosts.ranks, {1, int64_t(1) << 20});
+          }))
+    return error;
+  auto readBegins = [&](const Value &value, const JsonPath &at) -> llvm::Error {
+    const Array *list = nullptr;
+    if (llvm::Error error = readArray(value, at, list))
+      return error;
+    hosts.begins.resize(list->size());
+    for (auto [i, entry] : llvm::enumerate(*list))
+      if (llvm::Error error = readInteger(entry, at.at(i), hosts.begins[i],
+                                          {0, hosts.ranks - 1}))
+        return error;
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = readIfGiven(*object, place, "begins", readBegins))
+    return error;
+  if (llvm::Error error = readIfGiven(
+          *object, place, "replicas_cross",
+          [&](const Value &v, const JsonPath &at) -> llvm::Error {
+            if (!v.getAsBoolean())
+              return refuseAt(at, "expects true or false, found {0}", show(v));
+            hosts.replicasCross = *v.getAsBoolean();
+            return llvm::Error::success();
+          }))
+    return error;
+  if (llvm::Error error =
+          readIfGiven(*object, place, "latency", [&](auto &v, auto at) {
+            return readSeconds(v, at, hosts.network.latency);
+          }))
+    return error;
+  return readIfGiven(*object, place, "bandwidth", [&](auto &v, auto at) {
+    return readBandwidth(v, at, hosts.network.bandwidth);
+  });
+}
+
 llvm::Error pipewright::schedules::plan::readCosts(const Value &value,
                                                    const JsonPath &place,
                                                    PlanFile &plan) {
   const Schedule &schedule = plan.schedule;
   TaskCosts &costs = plan.costs.emplace();
   const Object *object = nullptr;
-  if (llvm::Error error = readObject(
-          value, place,
-          {"stages", "link_latency", "link_bandwidth", "links", "pair_factor"},
-          object))
+  if (llvm::Error error =
+          readObject(value, place,
+                     {"stages", "link_latency", "link_bandwidth", "links",
+                      "pair_factor", "hosts"},
+                     object))
     return error;
   auto readStages = [&](const Value &value, const JsonPath &at) -> llvm::Error {
     const Array *list = nullptr;
@@ -120,6 +167,11 @@ llvm::Error pipewright::schedules::plan::readCosts(const Value &value,
   if (llvm::Error error =
           readIfGiven(*object, place, "link_bandwidth", [&](auto &v, auto at) {
             return readBandwidth(v, at, costs.linkBandwidth);
+          }))
+    return error;
+  if (llvm::Error error =
+          readIfGiven(*object, place, "hosts", [&](auto &v, auto at) {
+            return readHosts(v, at, costs.hosts);
           }))
     return error;
   return readIfGiven(*object, place, "pair_factor", [&](auto &v, auto at) {

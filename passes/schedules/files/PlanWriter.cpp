@@ -63,11 +63,19 @@ static Value costsToJson(const TaskCosts &costs) {
                            {"to", ranks.second},
                            {"latency", link.latency},
                            {"bandwidth", bandwidthToJson(link.bandwidth)}});
-  return Object{{"stages", std::move(stages)},
+  Object object{{"stages", std::move(stages)},
                 {"link_latency", costs.linkLatency},
                 {"link_bandwidth", bandwidthToJson(costs.linkBandwidth)},
                 {"links", std::move(links)},
                 {"pair_factor", costs.pairFactor}};
+  if (const Hosts &hosts = costs.hosts; hosts.ranks > 0)
+    object["hosts"] =
+        Object{{"ranks", hosts.ranks},
+               {"begins", Array(hosts.begins)},
+               {"replicas_cross", hosts.replicasCross},
+               {"latency", hosts.network.latency},
+               {"bandwidth", bandwidthToJson(hosts.network.bandwidth)}};
+  return object;
 }
 
 /// `send F2.3`: the output that edge 2 carries of micro-batch 3; G is its

@@ -35,9 +35,9 @@ TEST(MachineFile, RefusesWhatIsNoMachine) {
     other.replace(other.find(from), from.size(), to);
     return other;
   };
-  EXPECT_EQ(refusal(""), "expects 'pipewright machine 1' first");
-  EXPECT_EQ(refusal(replaced("machine 1", "machine 2")),
-            "expects 'pipewright machine 1' first");
+  EXPECT_EQ(refusal(""), "expects 'pipewright machine 2' first");
+  EXPECT_EQ(refusal(replaced("machine 2", "machine 1")),
+            "expects 'pipewright machine 2' first");
   EXPECT_EQ(refusal(text.substr(0, text.size() / 2 - 40)).substr(0, 7),
             "expects");
   EXPECT_EQ(refusal(replaced("f32 bandwidth 12000000000", "f32 bandwidth 0")),

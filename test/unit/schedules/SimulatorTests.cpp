@@ -141,6 +141,39 @@ TEST(Simulator, WorksRunBesideTasksUntilItsWait) {
             waits);
 }
 
+TEST(Simulator, HopsBetweenHostsTakeTheNetwork) {
+  // Two pipelines of three ranks on hosts of four: places 0 to 2 and 3 to 5.
+  const LinkCosts network = {0, 2};
+  Hosts hosts = Hosts::of(4, 3, 2, network);
+  EXPECT_EQ((std::vector<int64_t>{0, 3}), hosts.begins);
+  EXPECT_TRUE(hosts.areApart(0, 1)); // Of the second pipeline.
+  EXPECT_FALSE(hosts.areApart(1, 2));
+  EXPECT_TRUE(hosts.replicasCross);
+  // All fit on one host; each pipeline has hosts of its own; begins repeat.
+  EXPECT_EQ(0, Hosts::of(8, 3, 2, network).ranks);
+  EXPECT_EQ((std::vector<int64_t>{0}), Hosts::of(4, 8, 16, network).begins);
+  EXPECT_TRUE(Hosts::of(4, 8, 1, network).areApart(3, 4));
+  EXPECT_FALSE(Hosts::of(4, 8, 1, network).replicasCross);
+  EXPECT_EQ((std::vector<int64_t>{0, 2}), Hosts::of(4, 6, 9, network).begins);
+
+  // F0 0 to 1; 8 bytes take 2 within a host and 4 between two.
+  TaskCosts costs = TaskCosts::uniform(2);
+  costs.linkBandwidth = 4;
+  Schedule schedule = buildSchedule("gpipe", 2, 2, 1);
+  std::vector<StageEdge> edges = {{0, 1, 8, false}};
+  EXPECT_EQ(3, valueOf(simulate(schedule, costs, edges)).times[1][0].start);
+  costs.hosts = Hosts::of(1, 2, 2, network);
+  EXPECT_EQ(5, valueOf(simulate(schedule, costs, edges)).times[1][0].start);
+  // Replicas move half of their bytes twice.
+  std::vector<Work> sums = {
+      {CollectiveKind::AllReduce, "a", 8, {{0, 2, 2}}, 2}};
+  Simulation simulation = valueOf(simulate(schedule, costs, edges, sums));
+  EXPECT_EQ(4, simulation.works[0].time.end - simulation.works[0].time.start);
+  // A link with costs of its own has those.
+  costs.links[{0, 1}] = {0, 8};
+  EXPECT_EQ(2, valueOf(simulate(schedule, costs, edges)).times[1][0].start);
+}
+
 /// A message of no edge takes its link's time, behind what is on that, and a
 /// work that needs it begins when it is there.
 TEST(Simulator, WorksOnLinksTakeTheTimeOfTheirLink) {
