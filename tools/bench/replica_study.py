@@ -5,13 +5,11 @@
     tools/bench/replica_study.py --load FILE.jsonl
 
 A stack of decoder layers in bf16, one pipeline in each node of 8 GPUs, one replica in each node, so
-that a GPU sends gradients over its share of the node's network. The figures of a machine take the
-place of those of the core at hand, in a cache folder of the script's own; nothing is compiled or
-run. The model's weights are a file without content.
-`pipewright plan` orders the tasks and the sums. It knows one speed for all links, so its plan is
-given the faster links within a node and `pipewright check` simulates it again; `pipewright
-schedules` does so without the sums. Prints Markdown tables with a column for each number of samples
-per GPU and step, and draws the shares of the ideal step, in which no rank ever waits.
+that a GPU sends gradients over its share of the node's network. Nothing is compiled or run. The
+model's weights are a file without content. `pipewright plan` orders the tasks and the sums for a
+machine in a file; `pipewright check` simulates the plan again, and `pipewright schedules` does so
+without the sums. Prints Markdown tables with a column for each number of samples per GPU and step,
+and draws the shares of the ideal step, in which no rank ever waits.
 """
 
 import argparse
@@ -153,16 +151,16 @@ def write_model(folder, a):
     return path
 
 
-def write_machine(name, environment):
-    """Puts its figures in place of those that were measured."""
-    peak, memory, _, network = MACHINES[name]
+def write_machine(name, folder, ranks):
+    """A file for --machine, with a pipeline of so many ranks in each node."""
+    peak, memory, inside, network = MACHINES[name]
     figures = {"matmul_flops": peak * SHARES[0], "convolution_flops": peak * SHARES[0],
                "attention_flops": peak * SHARES[1], "bandwidth": memory * SHARES[2],
-               "link_bandwidth": network, **SECONDS}
-    shown = json.loads(call([find_pipewright(), "machine", "show", "--json"], environment=environment))
-    lines = [f"{precision} {figure} {value!r}" for precision in ("f32", "bf16")
-             for figure, value in figures.items()]
-    Path(shown["file"]).write_text("\n".join(["pipewright machine 1", *lines, ""]))
+               "link_bandwidth": inside, "host_ranks": ranks,
+               "network_latency": SECONDS["link_latency"], "network_bandwidth": network, **SECONDS}
+    path = Path(folder, "machine.json")
+    path.write_text(json.dumps({"processor": name, "figures": {"bf16": figures}}))
+    return path
 
 
 def simulate(plan, folder):
@@ -192,20 +190,16 @@ def predicted_exposed(loops, group, backward, reduction):
     return max((k + 1) * reduction - k * group * backward for k in range(loops))
 
 
-def study(a, schedule, zero, micro_batches, model, folder, environment):
+def study(a, schedule, zero, micro_batches, model, folder, machine):
     loops = a.loops if schedule in ("interleaved", "breadth-first") else 1
     whole = json.loads(call([find_pipewright(), "plan", model, "--json", "--ranks", a.ranks,
                    "--data-parallel", a.replicas, "--loops", loops, "--schedule", schedule,
                    "--micro-batches", micro_batches, "--micro-batch-size", a.samples, "--zero", zero,
                    "--bucket-size", a.bucket_size,
-                   "--loss", "mse", "--optimizer", "adamw", "--precision", "bf16"],
-                  environment=environment))
+                   "--loss", "mse", "--optimizer", "adamw", "--precision", "bf16",
+                   "--machine", machine]))
     plan = whole["schedule_plan"]
     costs = plan["costs"]
-    inside = MACHINES[a.machine][2]
-    ways = {(rank, (rank + way) % a.ranks) for rank in range(a.ranks) for way in (1, -1)}
-    costs["links"] = [{"from": begin, "to": end, "bandwidth": inside, "latency": costs["link_latency"]}
-                      for begin, end in sorted(ways) if begin != end]
     step, alone, works = simulate(plan, folder)
     busy = max(rank["predicted_busy_seconds"] for rank in whole["ranks"])
     sums = works.get("all-reduce", 0) + works.get("reduce-scatter", 0)
@@ -280,15 +274,13 @@ def main():
         rows = [json.loads(line) for line in Path(a.load).read_text().splitlines()]
     else:
         with tempfile.TemporaryDirectory() as folder:
-            environment = {"PIPEWRIGHT_CACHE_DIR": os.path.join(folder, "cache")}
-            os.mkdir(environment["PIPEWRIGHT_CACHE_DIR"], 0o700)
-            write_machine(a.machine, environment)
+            machine = write_machine(a.machine, folder, a.ranks)
             model = write_model(folder, a)
             for micro_batches in map(int, a.micro_batches.split(",")):
                 for schedule in a.schedules.split(","):
                     for zero in map(int, a.zero.split(",")):
                         try:
-                            row = study(a, schedule, zero, micro_batches, model, folder, environment)
+                            row = study(a, schedule, zero, micro_batches, model, folder, machine)
                         except Failure as failure:
                             print(f"{schedule}, ZeRO-{zero}, {micro_batches}: {failure}", file=sys.stderr)
                             continue
