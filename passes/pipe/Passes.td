@@ -352,8 +352,18 @@ def PipePlanMemory : Pass<"pipe-plan-memory", "::mlir::ModuleOp"> {
     result, its stash or its handover. Where one value would need two places,
     `pipe.copy` is inserted. Bodies that no task runs are left alone.
 
+    With `link-buffers` what goes over a directed link has bytes that nothing
+    else has: as many buffers as are in use at a time, and so many more, which
+    take turns. Where transfers and tasks run beside each other, a receive can
+    then be posted without waiting for a task or for what another link sends.
+
     Idempotent. The same module gives the same plan.
   }];
+  let options = [
+    Option<"linkBuffers", "link-buffers", "int64_t", /*default=*/"0",
+           "Spare buffers of each directed link; 0: its values may share bytes "
+           "with any others">,
+  ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 

@@ -138,7 +138,9 @@ void buildAllocatedPipeline(OpPassManager &pm,
   // What is added in place has no bytes of its own.
   if (options.assignStreams)
     pm.addPass(pipe::createPipeAccumulateInKernels());
-  pm.addPass(pipe::createPipePlanMemory());
+  pipe::PipePlanMemoryOptions memory;
+  memory.linkBuffers = options.assignStreams ? 3 : 0;
+  pm.addPass(pipe::createPipePlanMemory(memory));
   pm.addPass(pipe::createPipeAttachOptimizerKernels());
   pm.addPass(pipe::createPipeVerifyAllocated());
   if (options.assignStreams) {

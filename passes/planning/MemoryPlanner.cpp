@@ -179,6 +179,37 @@ MemoryPlan pipewright::planMemory(llvm::ArrayRef<BufferLife> lives,
   return plan;
 }
 
+MemoryPlan pipewright::planInTurns(llvm::ArrayRef<BufferLife> lives,
+                                   int64_t spare, int64_t alignment) {
+  MemoryPlan plan;
+  plan.offsets.resize(lives.size());
+  if (lives.empty())
+    return plan;
+  std::vector<size_t> order(lives.size());
+  std::iota(order.begin(), order.end(), 0);
+  llvm::sort(order, [&](size_t a, size_t b) {
+    return std::pair(lives[a].begin, a) < std::pair(lives[b].begin, b);
+  });
+  // Where the last one in each place ends.
+  std::vector<int64_t> ends;
+  auto step = static_cast<int64_t>(
+      llvm::alignTo(lives.front().bytes, std::max<int64_t>(alignment, 1)));
+  std::vector<BufferLife> units(lives);
+  for (BufferLife &unit : units)
+    unit.bytes = 1;
+  const int64_t places = std::min<int64_t>(leastBytes(units, 1) + spare,
+                                           static_cast<int64_t>(lives.size()));
+  for (size_t index : order) {
+    auto place = std::min_element(ends.begin(), ends.end());
+    if (static_cast<int64_t>(ends.size()) < places)
+      place = ends.insert(ends.end(), 0);
+    *place = lives[index].end;
+    plan.offsets[index] = (place - ends.begin()) * step;
+    plan.bytes = std::max(plan.bytes, plan.offsets[index] + lives[index].bytes);
+  }
+  return plan;
+}
+
 static bool meet(const BufferTurns &a, const BufferTurns &b) {
   return llvm::any_of(a.turns, [&](const BufferTurns::Turn &turn) {
     return llvm::any_of(b.turns, [&](const BufferTurns::Turn &other) {

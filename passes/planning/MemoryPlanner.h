@@ -49,6 +49,12 @@ MemoryPlan planMemory(llvm::ArrayRef<BufferLife> lives, int64_t alignment);
 /// The same of a few buffers: takes time in proportion to n squared.
 MemoryPlan planTurns(llvm::ArrayRef<BufferTurns> buffers, int64_t alignment);
 
+/// Of buffers of one size: each is put where none has been for the longest
+/// time, and there are `spare` places more than buffers in use at a time, or as
+/// many as there are buffers. So what uses the bytes before is long over.
+MemoryPlan planInTurns(llvm::ArrayRef<BufferLife> lives, int64_t spare,
+                       int64_t alignment);
+
 /// The most bytes in use at any one point: no plan can be smaller.
 int64_t leastBytes(llvm::ArrayRef<BufferLife> lives, int64_t alignment);
 

@@ -57,7 +57,9 @@ static int64_t bytesOf(const Stages &stages, const ArenaLayout &layout,
 /// The values of one `pipe.rank`.
 class ProgramPlan {
 public:
-  ProgramPlan(const Stages &stages, const ArenaLayout &layout, RankOp program);
+  /// `spare` is that of the pass's option `link-buffers`.
+  ProgramPlan(const Stages &stages, const ArenaLayout &layout, RankOp program,
+              int64_t spare);
 
   int64_t bytes() const { return plan.bytes; }
 
@@ -67,10 +69,12 @@ public:
 private:
   int64_t lastUse(Value value) const;
   void add(Value value, int64_t last, int64_t bytes);
+  void place(int64_t spare);
 
   RankOp program;
   llvm::DenseMap<Operation *, int64_t> pointOf;
-  /// The index of each value that has bytes of its own.
+  /// The values that have bytes of their own, and the index of each.
+  std::vector<Value> values;
   llvm::DenseMap<Value, size_t> indices;
   std::vector<BufferLife> lives;
   MemoryPlan plan;
@@ -95,11 +99,56 @@ int64_t ProgramPlan::lastUse(Value value) const {
 
 void ProgramPlan::add(Value value, int64_t last, int64_t bytes) {
   indices[value] = lives.size();
+  values.push_back(value);
   lives.push_back({pointOf.at(value.getDefiningOp()), last, bytes});
 }
 
+/// The link that takes a value to another rank, or brings it from there:
+/// whether it is sent, and the peer. None of values that stay, and of stashes
+/// that are elsewhere meanwhile.
+static std::optional<std::pair<bool, int64_t>> linkOf(Value value) {
+  if (auto post = value.getDefiningOp<PostReceiveOp>()) {
+    for (Operation *wait : value.getUsers())
+      if (llvm::any_of(wait->getUsers(), llvm::IsaPred<HoldOp>))
+        return std::nullopt;
+    return std::pair(false, static_cast<int64_t>(post.getPeer()));
+  }
+  for (Operation *user : value.getUsers())
+    if (auto post = dyn_cast<PostSendOp>(user))
+      return std::pair(true, static_cast<int64_t>(post.getPeer()));
+  return std::nullopt;
+}
+
+/// With spare buffers, what goes over a link has bytes of its own, behind all
+/// others: apart for each size.
+void ProgramPlan::place(int64_t spare) {
+  std::map<std::tuple<bool, int64_t, int64_t>, std::vector<size_t>> ofLinks;
+  std::vector<size_t> others;
+  for (size_t index = 0; index < lives.size(); ++index)
+    if (auto link = spare > 0 ? linkOf(values[index]) : std::nullopt;
+        link && lives[index].bytes > 0)
+      ofLinks[{link->first, link->second, lives[index].bytes}].push_back(index);
+    else
+      others.push_back(index);
+  auto livesOf = [&](ArrayRef<size_t> indices) {
+    return llvm::map_to_vector(indices,
+                               [&](size_t index) { return lives[index]; });
+  };
+  plan.offsets.resize(lives.size());
+  auto put = [&](ArrayRef<size_t> indices, const MemoryPlan &part) {
+    const int64_t begin = alignedSize(plan.bytes);
+    for (auto [index, offset] : llvm::zip_equal(indices, part.offsets))
+      plan.offsets[index] = begin + offset;
+    if (part.bytes > 0)
+      plan.bytes = begin + part.bytes;
+  };
+  put(others, planMemory(livesOf(others), kBufferAlignment));
+  for (const auto &[link, indices] : ofLinks)
+    put(indices, planInTurns(livesOf(indices), spare, kBufferAlignment));
+}
+
 ProgramPlan::ProgramPlan(const Stages &stages, const ArenaLayout &layout,
-                         RankOp program)
+                         RankOp program, int64_t spare)
     : program(program) {
   for (auto [point, op] : llvm::enumerate(*program.getBody()))
     pointOf[&op] = point;
@@ -112,7 +161,7 @@ ProgramPlan::ProgramPlan(const Stages &stages, const ArenaLayout &layout,
         add(result, pointOf.at(cast<CollectiveOp>(*op).getWait()),
             bytesOf(stages, layout, result));
     }
-  plan = planMemory(lives, kBufferAlignment);
+  place(spare);
 }
 
 void ProgramPlan::write(const Stages &stages, const ArenaLayout &layout,
@@ -167,7 +216,7 @@ struct ModePlan {
 
 static ModePlan planMode(ModuleOp module, const Stages &stages, StepMode mode,
                          int64_t rank, ArrayRef<int32_t> onRank,
-                         const ArenaLayout &layout) {
+                         const ArenaLayout &layout, int64_t spare) {
   ModePlan plan;
   SmallVector<RankOp> programs;
   for (RankOp program : module.getOps<RankOp>())
@@ -175,7 +224,7 @@ static ModePlan planMode(ModuleOp module, const Stages &stages, StepMode mode,
         static_cast<int64_t>(program.getRank()) == rank)
       programs.push_back(program);
   for (RankOp program : programs) {
-    plan.programs.emplace_back(stages, layout, program);
+    plan.programs.emplace_back(stages, layout, program, spare);
     plan.valueBytes = std::max(plan.valueBytes, plan.programs.back().bytes());
   }
   for (int32_t stage : onRank)
@@ -325,7 +374,7 @@ static void findWeightUses(ModuleOp module, const Stages &stages, int64_t rank,
 static LogicalResult planRank(ModuleOp module, const Stages &stages,
                               int64_t rank, ArrayRef<int32_t> onRank,
                               const nn::OptimizerChoice &optimizer,
-                              OpBuilder &builder) {
+                              int64_t spare, OpBuilder &builder) {
   FailureOr<std::vector<WeightVersions>> versions =
       planVersions(module, stages, rank, onRank);
   if (failed(versions))
@@ -342,9 +391,9 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
                      program.zero > 0 ? program.replicas : 1);
   int64_t values = alignedSize(layout.bytes());
   ModePlan train =
-      planMode(module, stages, StepMode::train, rank, onRank, layout);
+      planMode(module, stages, StepMode::train, rank, onRank, layout, spare);
   ModePlan evaluate =
-      planMode(module, stages, StepMode::evaluate, rank, onRank, layout);
+      planMode(module, stages, StepMode::evaluate, rank, onRank, layout, spare);
   int64_t workspace = train.workspaceAfter(values);
   layout.addRegion("activations", values, values + train.valueBytes);
   layout.addRegion("workspace", workspace, workspace + train.workspaceBytes);
@@ -401,6 +450,12 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (linkBuffers < 0) {
+      module.emitError("pipe-plan-memory expects link-buffers of at least 0, "
+                       "but got ")
+          << linkBuffers.getValue();
+      return signalPassFailure();
+    }
     for (ArenaOp arena : llvm::make_early_inc_range(module.getOps<ArenaOp>()))
       arena.erase();
     if (module.getOps<RankOp>().empty()) {
@@ -457,7 +512,7 @@ public:
         if (place == rank)
           onRank.push_back(stage);
       if (failed(planRank(module, *stages, rank, onRank, optimizer.getChoice(),
-                          builder)))
+                          linkBuffers, builder)))
         return signalPassFailure();
     }
   }

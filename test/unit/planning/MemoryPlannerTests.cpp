@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <set>
 #include <tuple>
 
 using namespace pipewright;
@@ -112,6 +113,38 @@ TEST(MemoryPlanner, NoOverlapAlignedAndRepeatable) {
 
 /// The definition: each buffer into the smallest gap between all that live at
 /// the same time.
+/// No two at a time in one place, as few places as promised, and each one free
+/// for the longest time.
+TEST(MemoryPlanner, BuffersOfASizeTakeTheirPlacesInTurns) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 300; ++round) {
+    const int64_t bytes = 1 + random() % 200, spare = random() % 4;
+    std::vector<BufferLife> lives = randomLives(random), units = lives;
+    for (BufferLife &life : lives)
+      life.bytes = bytes;
+    for (BufferLife &unit : units)
+      unit.bytes = 1;
+    const MemoryPlan plan = planInTurns(lives, spare, 64);
+    std::set<int64_t> places(plan.offsets.begin(), plan.offsets.end());
+    EXPECT_EQ(std::min<int64_t>(leastBytes(units, 1) + spare, lives.size()),
+              static_cast<int64_t>(places.size()));
+    for (size_t a = 0; a < lives.size(); ++a) {
+      EXPECT_EQ(0, plan.offsets[a] % 64);
+      EXPECT_LE(plan.offsets[a] + bytes, plan.bytes);
+      for (size_t b = 0; b < a; ++b)
+        EXPECT_TRUE(plan.offsets[a] != plan.offsets[b] ||
+                    lives[a].end < lives[b].begin ||
+                    lives[b].end < lives[a].begin);
+    }
+  }
+  // One at a time, two spare: the third one that follows has its place.
+  const MemoryPlan plan =
+      planInTurns({{0, 1, 8}, {2, 3, 8}, {4, 5, 8}, {6, 7, 8}}, 2, 64);
+  EXPECT_EQ((std::vector<int64_t>{0, 64, 128, 0}), plan.offsets);
+  EXPECT_EQ(136, plan.bytes);
+  EXPECT_EQ(0, planInTurns({}, 2, 64).bytes);
+}
+
 static MemoryPlan planPlainly(const std::vector<BufferLife> &lives) {
   std::vector<size_t> order(lives.size());
   std::iota(order.begin(), order.end(), 0);
