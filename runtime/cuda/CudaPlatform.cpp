@@ -3,15 +3,15 @@
 #include "runtime/cuda/CudaPlatform.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/Text.h"
+#include "runtime/cuda/CudaDryRun.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/Environment.h"
+#include "runtime/cuda/GpuMemory.h"
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/NcclLinks.h"
-#include "runtime/cuda/NcclMemory.h"
 #include "runtime/cuda/ProcessGroups.h"
-#include "runtime/cuda/Staging.h"
 #include "runtime/cuda/kernels/MatmulAlgorithms.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Gather.h"
@@ -21,7 +21,6 @@
 #include <fstream>
 #include <functional>
 #include <numeric>
-#include <set>
 #include <sstream>
 #include <unistd.h>
 
@@ -179,14 +178,7 @@ public:
   const Device &deviceOf(size_t place) const { return *devices[place]; }
 
 private:
-  int64_t besideArena(int64_t rank) const;
   void checkMemory();
-  int64_t positionOf(int64_t rank) const {
-    return program.mesh().placeOf(rank).position;
-  }
-  int64_t arenaOf(int64_t rank) const {
-    return program.ranks[positionOf(rank)].arenaBytes;
-  }
 
   const Program &program;
   const RunSettings settings;
@@ -223,45 +215,33 @@ CudaRanks::CudaRanks(const Program &program, const RunSettings &settings,
          "(--transport cuda-local)");
 }
 
-/// Of what libraries take beside the arenas little is known before they have
-/// taken it: the workspace that products are offered (convolutions and
-/// attention ask for theirs in setUp), and buffers of NCCL.
-int64_t CudaRanks::besideArena(int64_t rank) const {
-  constexpr int64_t workspace = int64_t{32} << 20;
-  return workspace + (links == LinkKind::Nccl
-                          ? ncclBuffersOf(rank, linksOf(program),
-                                          groupsOf(program), isOneHost)
-                          : 0);
-}
-
 /// Before any rank takes its arena: all that share a GPU must fit. What is left
 /// decides whether inputs are copied ahead.
 void CudaRanks::checkMemory() {
   for (size_t i = 0; i < ranks.size(); ++i) {
-    int64_t needed = 0, beside = 0, inputs = 0;
+    GpuMemory needed;
     std::string users;
     bool isFirst = true;
     for (size_t j = 0; j < ranks.size(); ++j) {
       if (devices[j] != devices[i])
         continue;
       isFirst &= j >= i;
-      needed += arenaOf(ranks[j]);
-      beside += besideArena(ranks[j]);
-      inputs += Staging::bytesOfStep(program, positionOf(ranks[j]));
+      needed += gpuMemoryOf(program, ranks[j], links, isOneHost);
       users += (users.empty() ? "" : ", ") + std::to_string(ranks[j]);
     }
     if (!isFirst)
       continue;
     const Device &device = *devices[i];
     const auto [free, total] = device.memory();
-    if (needed + beside > free)
+    if (needed.arenas + needed.libraries() > free)
       fail("too little memory on GPU ", device.number(), " (", device.name(),
-           "): the plan needs ", groupedText(needed), " bytes there (rank ",
-           users, "), and libraries about ", groupedText(beside),
-           " beside, but ", groupedText(free), " of ", groupedText(total),
+           "): the plan needs ", groupedText(needed.arenas),
+           " bytes there (rank ", users, "), and libraries about ",
+           groupedText(needed.libraries()), " beside, but ", groupedText(free),
+           " of ", groupedText(total),
            " bytes are free; compile for more ranks, with smaller "
            "micro-batches or with --remat");
-    inputsAhead &= needed + beside + inputs <= free;
+    inputsAhead &= needed.total() <= free;
   }
 }
 
@@ -376,14 +356,19 @@ public:
   std::string besideArena(double libraryBytes, double aheadBytes,
                           double pinnedBytes, double graphs) const override;
   Lines needs(const Program &program,
-              const RunSettings &settings) const override;
+              const RunSettings &settings) const override {
+    return gpuLines(program, settings);
+  }
   std::string describeRank(const Program &program,
-                           int64_t number) const override;
+                           int64_t number) const override {
+    return streamsText(program, number);
+  }
   Lines besideArenas() const override {
-    return {{"beside", "each arena, known once the program has started: "
-                       "workspace of libraries, inputs of the next step, "
-                       "pinned memory for inputs, "
-                       "whose kernels compute attention"}};
+    return {{"beside", "all that, known once the program has started: "
+                       "workspace of convolutions and attention, what the "
+                       "driver and libraries keep for themselves, pinned "
+                       "memory of the host for inputs; whose kernels compute "
+                       "attention"}};
   }
 };
 
@@ -431,57 +416,4 @@ std::string CudaPlatform::besideArena(double libraryBytes, double aheadBytes,
   return "libraries " + bytesText(libraryBytes) + ", inputs of the next step " +
          bytesText(aheadBytes) + ", pinned on the host " +
          bytesText(pinnedBytes) + "; " + count + " CUDA graphs";
-}
-
-Platform::Lines CudaPlatform::needs(const Program &program,
-                                    const RunSettings &settings) const {
-  Lines lines;
-  const std::optional<LinkKind> links = CudaOptions::of(settings).links;
-  const int64_t ranks = program.mesh().size();
-  std::set<int64_t> architectures;
-  for (const DeviceImage &image : program.device->images)
-    architectures.insert(image.architecture);
-  std::string list;
-  for (int64_t architecture : architectures)
-    list += (list.empty() ? "sm_" : ", sm_") + std::to_string(architecture);
-  lines.emplace_back(
-      "kernels", counted(program.device->kernels.size(), "compiled kernel") +
-                     ", PTX for " + (list.empty() ? "no GPU" : list) +
-                     (architectures.empty() ? "" : " and newer"));
-  const bool isNccl = links == LinkKind::Nccl;
-  const bool isLocal = links == LinkKind::Local;
-  std::string needs = "a GPU";
-  if (ranks > 1 && isNccl)
-    needs = counted(ranks, "GPU") + ", one for each rank";
-  else if (ranks > 1 && isLocal)
-    needs = "a GPU or several, shared by " + counted(ranks, "rank");
-  else if (ranks > 1)
-    needs = counted(ranks, "GPU") +
-            " (--transport nccl), or fewer that ranks share (cuda-local)";
-  lines.emplace_back("needs", needs);
-  std::string opened = "libcuda.so.1";
-  if (ranks > 1 && !isLocal)
-    opened +=
-        isNccl ? ", libnccl.so.2" : ", libnccl.so.2 (if --transport nccl)";
-  lines.emplace_back("opens", opened +
-                                  "; libcublasLt.so.13 for matrix products, "
-                                  "libcudnn.so.9 for convolutions, "
-                                  "attention in bf16");
-  return lines;
-}
-
-std::string CudaPlatform::describeRank(const Program &program,
-                                       int64_t number) const {
-  const RankProgram &rank = program.ranks[number];
-  std::string streams = "streams: compute";
-  for (int64_t peer : rank.sendsTo)
-    streams += ", to rank " + std::to_string(peer);
-  for (size_t from = 0; from < program.ranks.size(); ++from)
-    for (int64_t to : program.ranks[from].sendsTo)
-      if (to == number)
-        streams += ", from rank " + std::to_string(from);
-  if (isInGroups(program, number))
-    streams += ", collective";
-  return streams + "; " + counted(rank.events, "event") + " in a step, " +
-         groupedText(rank.evaluateEvents) + " in an evaluation";
 }

@@ -1,0 +1,28 @@
+//===- GpuMemory.cpp - What ranks take of a GPU ---------------------------===//
+
+#include "runtime/cuda/GpuMemory.h"
+#include "runtime/cuda/NcclMemory.h"
+#include "runtime/cuda/ProcessGroups.h"
+#include "runtime/cuda/Staging.h"
+
+using namespace pipewright::runtime;
+
+GpuMemory &GpuMemory::operator+=(const GpuMemory &other) {
+  arenas += other.arenas;
+  workspace += other.workspace;
+  ncclBuffers += other.ncclBuffers;
+  inputsAhead += other.inputsAhead;
+  return *this;
+}
+
+GpuMemory pipewright::runtime::gpuMemoryOf(const Program &program, int64_t rank,
+                                           LinkKind links, bool isOneHost) {
+  const int64_t position = program.mesh().placeOf(rank).position;
+  GpuMemory memory = {.arenas = program.ranks[position].arenaBytes,
+                      .workspace = int64_t{32} << 20,
+                      .inputsAhead = Staging::bytesOfStep(program, position)};
+  if (links == LinkKind::Nccl)
+    memory.ncclBuffers =
+        ncclBuffersOf(rank, linksOf(program), groupsOf(program), isOneHost);
+  return memory;
+}
