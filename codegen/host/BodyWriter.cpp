@@ -162,6 +162,16 @@ LogicalResult BodyWriter::writeLabelChecks(nn::LaunchOp op) {
   return success();
 }
 
+/// Whether all that comes of the op's results is stored as outputs.
+static bool servesOutputsAlone(Operation *op) {
+  return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) {
+    if (auto report = dyn_cast<pipe::ReportOp>(user))
+      return report.getName() != "loss";
+    return (pipe::seesBytes(user) || isa<nn::LaunchOp>(user)) &&
+           servesOutputsAlone(user);
+  });
+}
+
 LogicalResult BodyWriter::writeLaunch(nn::LaunchOp op) {
   if (failed(writeLabelChecks(op)))
     return failure();
@@ -180,7 +190,10 @@ LogicalResult BodyWriter::writeLaunch(nn::LaunchOp op) {
   }
   StringRef kernel = op.getKernel().getLeafReference().getValue();
   preparations.kernel(kernel);
+  if (servesOutputsAlone(op))
+    writer.whereOutputsAreWanted();
   writer.launch(kernel, arguments);
+  writer.always();
   return success();
 }
 

@@ -89,8 +89,8 @@ Local FunctionWriter::parameter(size_t index) const {
 
 template <class AnyStatement>
 void FunctionWriter::put(AnyStatement statement) {
-  if (alone)
-    std::get<Conditional>(function.body[*alone])
+  if (conditional)
+    std::get<Conditional>(function.body[*conditional])
         .body.push_back(std::move(statement));
   else
     function.body.push_back(std::move(statement));
@@ -118,11 +118,23 @@ Local FunctionWriter::shard(StringRef name, int64_t offset, int64_t bytes) {
   return buffer;
 }
 
-void FunctionWriter::onReplica(int64_t replica) {
+void FunctionWriter::beginConditional(std::string condition) {
   used.insert(rankName);
-  alone = function.body.size();
-  function.body.push_back(
-      Conditional{"rank.replica() == " + std::to_string(replica), {}});
+  auto *before = function.body.empty()
+                     ? nullptr
+                     : std::get_if<Conditional>(&function.body.back());
+  if (!before || before->condition != condition)
+    function.body.push_back(Conditional{std::move(condition), {}});
+  conditional = function.body.size() - 1;
+}
+
+void FunctionWriter::onReplica(int64_t replica) {
+  beginConditional("rank.replica() == " + std::to_string(replica));
+}
+
+void FunctionWriter::whereOutputsAreWanted() {
+  used.insert(microBatchName);
+  beginConditional("rank.wantsOutputs(" + std::string(microBatchName) + ")");
 }
 
 void FunctionWriter::comment(StringRef text) {

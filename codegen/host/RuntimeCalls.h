@@ -46,9 +46,12 @@ public:
   /// What stands for an operand that is not there.
   static CallArgument absent() { return std::string("Buffer()"); }
 
-  /// What is written from here to `everywhere` is for one replica alone.
+  /// What is written from here to `always` is for one replica alone.
   void onReplica(int64_t replica);
-  void everywhere() { alone.reset(); }
+  /// What is written from here to `always` is done only where somebody wants
+  /// outputs of the micro-batch.
+  void whereOutputsAreWanted();
+  void always() { conditional.reset(); }
 
   void comment(llvm::StringRef text);
   /// Puts a comment behind the statement before.
@@ -111,18 +114,20 @@ public:
   CallArgument microBatch() const;
 
 private:
-  /// At the end of the body, or of what is for one replica alone.
+  /// At the end of the body, or of what a condition holds for.
   template <class AnyStatement>
   void put(AnyStatement statement);
   void add(CallStatement statement);
+  /// Goes on with the statement before if it is of the same condition.
+  void beginConditional(std::string condition);
   void callMember(llvm::StringRef member,
                   llvm::ArrayRef<CallArgument> arguments);
 
   const HostStyle &style;
   Function function;
   NameScope names;
-  /// Where what is for one replica alone stands in the body.
-  std::optional<size_t> alone;
+  /// Where what is written goes to, if not to the end of the body.
+  std::optional<size_t> conditional;
   /// Parameters and locals that some statement reads.
   llvm::StringSet<> used;
 };

@@ -451,7 +451,7 @@ void UpdateWriter::write(llvm::raw_ostream &os) {
       writer.onReplica(replica);
     for (pipe::PlaceOp place : places)
       writeMatrix(place);
-    writer.everywhere();
+    writer.always();
   }
   if (optimizer.getShards() && !optimizer.getKept())
     writer.zero(buffer("allGradients", optimizer.getGradients()));

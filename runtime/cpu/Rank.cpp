@@ -34,7 +34,8 @@ void Rank::loadInput(int64_t input, int64_t microBatch, Buffer destination) {
 }
 
 void Rank::storeOutput(int64_t output, int64_t microBatch, Buffer source) {
-  batchIo().store(output, microBatch, data<void>(source), source.bytes);
+  if (batchIo().wants(output, microBatch))
+    batchIo().store(output, microBatch, data<void>(source), source.bytes);
 }
 
 void Rank::reportLoss(int64_t microBatch, Buffer loss) {

@@ -152,7 +152,7 @@ private:
   void run(bool evaluation, const EntryPoint &function);
   void begin(bool evaluation);
   void beginStaging(bool evaluation);
-  bool wantsOutputs();
+  bool wantsAnyOutput();
   void finish();
   void refuseIndices();
   void takeGradients();

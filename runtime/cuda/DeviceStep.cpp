@@ -77,7 +77,8 @@ void DeviceRank::loadInput(int64_t input, int64_t microBatch,
 
 void DeviceRank::storeOutput(int64_t output, int64_t microBatch,
                              Buffer source) {
-  if (!source || !batchIo().wants(output, microBatch))
+  // A rehearsal wants what outputs are computed with, not the outputs.
+  if (!source || parts->rehearsing || !batchIo().wants(output, microBatch))
     return;
   parts->drain({parts->computing}, transport());
   PIPEWRIGHT_CUDA(cuMemcpyDtoH(parts->mailbox.fault, addressOf(indexFault()),
@@ -193,12 +194,10 @@ void DeviceRank::beginStaging(bool evaluation) {
 }
 
 /// Graphs know nothing of outputs, which few runs want.
-bool DeviceRank::wantsOutputs() {
-  const Program &whole = wholeProgram();
-  for (size_t output = 0; output < whole.outputs.size(); ++output)
-    for (int64_t m = 0; m < whole.microBatches; ++m)
-      if (batchIo().wants(output, m))
-        return true;
+bool DeviceRank::wantsAnyOutput() {
+  for (int64_t m = 0; m < wholeProgram().microBatches; ++m)
+    if (wantsOutputs(m))
+      return true;
   return false;
 }
 
@@ -222,7 +221,8 @@ void DeviceRank::begin(bool evaluation) {
   p.profiled = profiling() != nullptr;
   if (p.profiled)
     p.profile.begin();
-  p.graphs.begin(evaluation, p.profiled || (evaluation && wantsOutputs()));
+  p.graphs.begin(evaluation, p.profiled || (evaluation && !p.rehearsing &&
+                                            wantsAnyOutput()));
   p.log.clear();
   p.arrivals.clear();
   beginStaging(evaluation);

@@ -26,7 +26,9 @@ public:
     std::memset(destination, 0, bytes);
   }
   void store(int64_t, int64_t, const void *, int64_t) override {}
-  bool wants(int64_t, int64_t) override { return false; }
+  bool wants(int64_t, int64_t) override { return wantsAll; }
+
+  bool wantsAll = true;
 };
 } // namespace
 
@@ -40,8 +42,10 @@ void DeviceRank::rehearse() {
   setBatchIo(&zeros);
   p.rehearsing = true;
   beginStep(0, std::vector<float>(wholeProgram().updates));
-  // The second time, tasks become graphs.
+  // The second time, tasks become graphs, which compute nothing for outputs
+  // alone: the first time these kernels run, too.
   for (int run = 0; run < (p.settings.graphs ? 2 : 1); ++run) {
+    zeros.wantsAll = run == 0;
     if (p.settings.steps && program().step)
       runStep();
     if (p.settings.evaluations && program().evaluate)

@@ -62,6 +62,13 @@ int64_t Worker::finishCollective() {
   return begun.group;
 }
 
+bool Worker::wantsOutputs(int64_t microBatch) {
+  for (size_t output = 0; output < whole.outputs.size(); ++output)
+    if (io->wants(output, microBatch))
+      return true;
+  return false;
+}
+
 void Worker::beginStep(int64_t step, std::vector<float> learningRates) {
   stepNumber = step;
   notFinite = nullptr;

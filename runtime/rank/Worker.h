@@ -134,6 +134,9 @@ public:
   int64_t numberInBatch(int64_t microBatch) const {
     return whole.numberInBatch(microBatch, replica(), whole.replicas);
   }
+  /// Whether anybody has a use for an output of the micro-batch. If not,
+  /// generated code does not launch the kernels that serve outputs alone.
+  bool wantsOutputs(int64_t microBatch);
   uint64_t seed() const { return seedValue; }
   /// The optimizer's scalars of this update, for its kernels.
   const float *hyper() const { return scalars.data(); }

@@ -37,6 +37,7 @@ public:
   void loadInput(int64_t input, int64_t microBatch, Buffer to) {
     print("loadInput", input, microBatch, to);
   }
+  bool wantsOutputs(int64_t) const { return true; }
   void storeOutput(int64_t output, int64_t microBatch, Buffer from) {
     print("storeOutput", output, microBatch, from);
   }
