@@ -17,7 +17,7 @@ from ..files import digest, read_records
 from ..running import Failure, call
 from .cases import listed_cases
 from .prepare import data_options, training_options
-from .programs import BIG, SANITIZED, STEPS, Program, chosen
+from .programs import BIG, SANITIZED, STEPS, WAYS, Program, chosen
 
 TIMED_STEPS = 12
 ALLOWED_OVERHEAD = 1.10
@@ -87,6 +87,13 @@ def judge_sanitizer(output, entries):
     return ours, foreign
 
 
+class Machine:
+    """What `versions` is about, the first check of every run."""
+
+    name = model = "machine"
+    precision = ""
+
+
 # --- Parts ---------------------------------------------------------------------
 
 
@@ -120,6 +127,13 @@ class Measurement:
              *(saving(path) if saving else ["--save", path]), *TRANSPORT, "--weights", program.initial(self.work), *extra],
             "training", self.environment, self.seconds(timeout))
         return path, output
+
+    def versions(self, machine, folder):
+        script = os.path.join(self.work, "tools/pipetools/gpu/versions.py")
+        found = json.loads(call([sys.executable, script], "looking for versions",
+                                self.environment, self.seconds(120)).splitlines()[-1])
+        return {"versions": found,
+                "verdict": ", ".join(f"{name} {version}" for name, version in found.items())}, []
 
     def libraries(self, case, folder):
         verdict, failures = case.run(self.environment, self.seconds(120))
@@ -179,6 +193,21 @@ class Measurement:
         seconds, _ = self.step_seconds(program, folder)
         return seconds[len(seconds) // 2]
 
+    def predicted_seconds(self, program):
+        plan = call([self.executable(program), "--plan"], "the plan", self.environment)
+        return json.loads(plan)["predicted_step_seconds"]
+
+    def ways(self, program, folder):
+        """A step of GPT-2 by other means."""
+        options = [word.format(folder=folder) for word in WAYS[program.variant][2]]
+        if program.variant == "algorithms":
+            self.step_seconds(program, folder, options)
+        seconds, _ = self.step_seconds(program, folder, options)
+        measured, predicted = seconds[len(seconds) // 2], self.predicted_seconds(program)
+        return {"way": program.variant, "seconds": measured, "predicted": predicted,
+                "verdict": f"{1e3 * measured:.1f} ms a step, predicted "
+                           f"{1e3 * predicted:.1f} ms"}, []
+
     def overhead(self, four, folder):
         """Of the program on 4 ranks, with the one on 1 rank in turn."""
         one = Program.from_record({**vars(four), "name": four.name.replace("-4x1-", "-1x1-")})
@@ -186,7 +215,8 @@ class Measurement:
                    for _ in range(self.rounds)]
         ratio = statistics.median(b for _, b in seconds) / statistics.median(a for a, _ in seconds)
         missed = ratio > ALLOWED_OVERHEAD and self.card != DOUBLES
-        return {"one": [a for a, _ in seconds], "four": [b for _, b in seconds]}, (
+        return {"one": [a for a, _ in seconds], "four": [b for _, b in seconds],
+                "predicted": [self.predicted_seconds(one), self.predicted_seconds(four)]}, (
             [f"4 ranks take {ratio:.3f} times as long as 1"] if missed else [])
 
     def speed(self, program, folder):
@@ -205,6 +235,7 @@ class Measurement:
         _, output = self.step_seconds(program, folder, ["--profile", "3"])
         table = re.search(r"^\| call \|.*?^A step took.*?$", output, re.MULTILINE | re.DOTALL)
         return {"batch": count * size, "shape": f"{count} x {size}", "ours": ours,
+                "predicted": self.predicted_seconds(program),
                 "theirs": theirs, "torch": torch, "no_peer": why, "profile": table.group(0) if table else ""}, (
                     ([] if table else ["--profile printed no table"]) +
                     ([why] if why and not re.search("No module named 'torch'|" + DOUBLES, why)
@@ -242,12 +273,13 @@ class Measurement:
     def check_in_time(self, part, program):
         return None if time.monotonic() > self.deadline else self.check(part, program)
 
-    def run(self, part, programs):
+    def run(self, part, programs, expression):
         """How many were left for another run."""
         suits = {"sanitize": lambda p: SANITIZED.search(p.name),
                  "overhead": lambda p: p.part == part and p.ranks > 1,
                  }.get(part, lambda p: p.part == part)
-        programs = [p for p in programs if suits(p) and (part, p.name) not in self.over]
+        programs = [p for p in programs if suits(p) and re.search(expression, p.name)
+                    and (part, p.name) not in self.over]
         left = 0
         with concurrent.futures.ThreadPoolExecutor(self.jobs if part in UNTIMED else 1) as pool:
             records = pool.map(lambda program: self.check_in_time(part, program), programs)
@@ -255,6 +287,8 @@ class Measurement:
                 if not record:
                     left += 1
                     continue
+                if not record["failures"]:
+                    self.over.add((part, program.name))
                 print(f"{part} [{number + 1}/{len(programs)}] {program.name}: "
                       f"{'; '.join(record['failures']) or record.get('verdict', 'good')}",
                       flush=True)
@@ -273,7 +307,7 @@ def card_name(doubles):
         "a run").strip().splitlines()[0]
 
 
-def run(work, parts, doubles, match, share, records, minutes, jobs, rounds):
+def run(work, checks, doubles, match, share, records, minutes, jobs, rounds):
     """How many checks were left for another run."""
     manifest = os.path.join(work, "manifest.json")
     if not os.path.exists(manifest):
@@ -287,4 +321,6 @@ def run(work, parts, doubles, match, share, records, minutes, jobs, rounds):
     programs = chosen([*listed_cases(work, environment), *programs], match, share)
     measurement = Measurement(work, environment, records, card_name(doubles),
                               time.monotonic() + 60 * minutes, jobs, rounds)
-    return sum(measurement.run(part, programs) for part in parts)
+    told = measurement.check("versions", Machine())
+    print("versions:", "; ".join(told["failures"]) or told["verdict"], flush=True)
+    return sum(measurement.run(part, programs, expression) for part, expression in checks)

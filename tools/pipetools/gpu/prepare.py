@@ -146,13 +146,13 @@ def copy_scripts(work):
             shutil.copy(source, destination)
 
 
-def prepare(work, parts, models, match, share, here):
+def prepare(work, checks, models, match, share, here):
     shutil.rmtree(work, ignore_errors=True)
     os.makedirs(os.path.join(work, "references"))
-    if "libraries" in parts:
+    if any(part == "libraries" for part, _ in checks):
         copy_tests(work)
     preparation = Preparation(work, models, here)
-    programs = what.planned(preparation.pipewright, parts, models, match, share)
+    programs = what.planned(preparation.pipewright, checks, models, match, share)
     possible = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for number, (program, reason) in enumerate(

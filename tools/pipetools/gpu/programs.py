@@ -41,6 +41,17 @@ BIG = {
 OVERHEAD = ("gpt2-124m", (16, 4, "adamw"))
 
 
+# The parts of the first half hour on a GPU, in order: what has the most to tell comes first.
+# Each check is a part and which of its programs.
+HALF_HOUR = {
+    "A": [("agree", r"agree-(mlp|gpt2)\.train-[12]x1-1f1b-(f32|bf16)$"),
+          ("ways", ""),
+          ("speed", "gpt2")],
+    "B": [("overhead", ""), ("sanitize", SANITIZED.pattern)],
+    "C": [("speed", "resnet50|vgg19"), ("agree", "")],
+}
+
+
 class Variant(typing.NamedTuple):
     """What else a program may be compiled with."""
     options: list = []
@@ -62,6 +73,19 @@ VARIANTS = {
     "2-replicas-zero-3": Variant(["--zero", "3"], ["--data-parallel", "2"], alone=True),
     "3-replicas-zero-1-clip": Variant(["--zero", "1"],
                                       ["--data-parallel", "3", "--clip-norm", "0.1"]),
+}
+# GPT-2 124M by other means, each beside its prediction: shape, options of the compilation,
+# of the run.
+WAYS = {
+    "4x16": ((4, 16, "adamw"), [], []),
+    "2x32": ((2, 32, "adamw"), [], []),
+    "1x64": ((1, 64, "adamw"), [], []),
+    "own-attention": ((2, 32, "adamw"), [], ["--attention", "own"]),
+    "epilogues-bias": ((2, 32, "adamw"), ["--epilogues", "bias"], []),
+    "epilogues-none": ((2, 32, "adamw"), ["--epilogues", "none"], []),
+    "no-graphs": ((2, 32, "adamw"), [], ["--no-graphs"]),
+    # The first run times the algorithms of products, the second takes the fastest.
+    "algorithms": ((2, 32, "adamw"), [], ["--algorithms", "{folder}/algorithms"]),
 }
 VARIED = ("gpt2.train", "lenet.train", "resnet18.train")
 
@@ -110,9 +134,11 @@ class Program:
                         *self.sum_options()])
 
     def sum_options(self):
-        return VARIANTS[self.variant].sums
+        return VARIANTS[self.variant].sums if self.variant in VARIANTS else []
 
     def variant_options(self):
+        if self.part == "ways":
+            return WAYS[self.variant][1]
         return VARIANTS[self.variant].options + self.sum_options()
 
     def cut(self):
@@ -204,17 +230,25 @@ def big_programs(parts, models):
             continue
         if "speed" in parts:
             yield Program("speed", model, 1, 1, "1f1b", "bf16", shape)
+        for way, (shape_of_way, *_) in WAYS.items() if (
+                "ways" in parts and model == OVERHEAD[0]) else ():
+            yield Program("ways", model, 1, 1, "1f1b", "bf16", shape_of_way, variant=way)
         if "overhead" in parts and model == OVERHEAD[0]:
             for ranks in (1, 4):
                 yield Program("overhead", model, ranks, 1, "1f1b", "bf16", OVERHEAD[1])
 
 
-def planned(pipewright, parts, models, match, share):
-    programs = []
+def planned(pipewright, checks, models, match, share):
+    """The programs of checks, which are parts with expressions."""
+    programs, parts = [], [part for part, _ in checks]
     if "agree" in parts or "sanitize" in parts:
         programs += agreement_programs(pipewright, models)
-    if "overhead" in parts or "speed" in parts:
+    if not {"overhead", "speed", "ways"}.isdisjoint(parts):
         programs += big_programs(parts, models)
+    # What is sanitized are programs of `agree`.
+    programs = [program for program in programs
+                if any(program.part == {"sanitize": "agree"}.get(part, part)
+                       and re.search(expression, program.name) for part, expression in checks)]
     return chosen(programs, match, share)
 
 

@@ -35,6 +35,24 @@ def differing_bits(records):
     return failures
 
 
+def versions_table(records):
+    return [", ".join(f"{name} {version}" for name, version in record["versions"].items())
+            for record in records if "versions" in record]
+
+
+def predicted_text(seconds):
+    return f"{1e3 * seconds:.1f}" if seconds else ""
+
+
+def ways_table(records):
+    lines = ["GPT-2 124M by other means, one run of each.", "",
+             "| | ms a step | predicted ms | measured / predicted |", "|---|---|---|---|"]
+    return lines + [
+        f"| {record['way']} | {1e3 * record['seconds']:.1f} | {predicted_text(record['predicted'])} "
+        f"| {record['seconds'] / record['predicted']:.2f} |"
+        for record in records if "way" in record]
+
+
 def libraries_table(records):
     lines = ["Cases that the test doubles of CUDA's libraries pass, on the real ones.", "",
              "| test | cases | agree | differ | left out |", "|---|---|---|---|---|"]
@@ -82,12 +100,16 @@ def overhead_table(records):
                 f"{record['model']}: 4 ranks over cuda-local take **{four / one:.3f}** times as long as "
                 f"1 rank ({1e3 * four:.1f} ms and {1e3 * one:.1f} ms a step, medians of "
                 f"{len(record['one'])} runs in turn; at most {ALLOWED_OVERHEAD:.2f} is asked for).")
+            if "predicted" in record:
+                before, after = map(predicted_text, record["predicted"])
+                lines.append(f"Predicted: {after} ms on 4 GPUs and {before} ms on 1; here all "
+                             "ranks share one.")
     return lines
 
 
 def speed_table(records):
-    lines = ["| model, micro-batches, bf16 | ours ms | PyTorch ms | PyTorch / ours | ours | PyTorch "
-             "| MFU ours | MFU PyTorch |", "|---|---|---|---|---|---|---|---|"]
+    lines = ["| model, micro-batches, bf16 | ours ms | predicted ms | PyTorch ms | PyTorch / ours "
+             "| ours | PyTorch | MFU ours | MFU PyTorch |", "|---|---|---|---|---|---|---|---|---|"]
     notes, profiles = [], []
     for record in records:
         if "ours" not in record:
@@ -101,6 +123,7 @@ def speed_table(records):
         rate = lambda s: f"{record['batch'] * each / s:.0f} {unit}/s" if s else ""
         share = lambda s: f"{record['batch'] * flops / s / peak / 1e12:.1%}" if s and peak else ""
         lines.append(f"| {record['model']}, {record['shape']} | {1e3 * mine:.1f} "
+                     f"| {predicted_text(record.get('predicted'))} "
                      f"| {f'{1e3 * other:.1f}' if other else ''} "
                      f"| {f'**{other / mine:.2f}**' if other else ''} | {rate(mine)} | {rate(other)} "
                      f"| {share(mine)} | {share(other)} |")
@@ -129,7 +152,8 @@ def report(records):
         own = [record for record in records if record["card"] == card]
         dates = sorted({record["date"] for record in own})
         lines += [f"### {' to '.join(sorted({dates[0], dates[-1]}))}: {card}"]
-        for part, table in (("libraries", libraries_table), ("agree", agree_table),
+        for part, table in (("versions", versions_table), ("libraries", libraries_table),
+                            ("agree", agree_table), ("ways", ways_table),
                             ("sanitize", sanitize_table), ("overhead", overhead_table),
                             ("speed", speed_table)):
             chosen = [record for record in own if record["part"] == part]
