@@ -130,7 +130,8 @@ class Measurement:
 
     def versions(self, machine, folder):
         script = os.path.join(self.work, "tools/pipetools/gpu/versions.py")
-        found = json.loads(call([sys.executable, script], "looking for versions",
+        size = 1 << (20 if self.card == DOUBLES else 30)
+        found = json.loads(call([sys.executable, script, str(size)], "looking for versions",
                                 self.environment, self.seconds(120)).splitlines()[-1])
         return {"versions": found,
                 "verdict": ", ".join(f"{name} {version}" for name, version in found.items())}, []
