@@ -5,11 +5,11 @@
 
 The model is one of contests.py; each replica trains on the batch that it has there. Rounds
 alternate in one run: one program on one core; D replicas as threads, one core each, with all of
-the optimizer's states and with a part each (ZeRO-1); PyTorch's DistributedDataParallel over gloo,
-D processes with one thread and one core each, eager and compiled. Prints a Markdown table of
-samples per second, and the medians of ratios: against one core, and against the faster of PyTorch's
-two. Needs D idle cores, a built Pipewright, and a Python with PyTorch, onnx and onnxscript (see
-against_torch.py).
+the optimizer's states, with a part each (ZeRO-1), and with sums in buckets beside the backward;
+PyTorch's DistributedDataParallel over gloo, D processes with one thread and one core each, eager
+and compiled. Prints a Markdown table of samples per second, and the medians of ratios: against one
+core, and against the faster of PyTorch's two. Needs D idle cores, a built Pipewright, and a Python
+with PyTorch, onnx and onnxscript (see against_torch.py).
 """
 
 import argparse
@@ -62,6 +62,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", default="gpt-s")
     parser.add_argument("--replicas", type=int, default=2)
+    parser.add_argument("--buckets", default="4MiB", help="sums inside the backward, for a row more")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--python", default="/usr/bin/python3")
     a = parser.parse_args()
@@ -70,7 +71,9 @@ def main():
     onnx = os.path.join(work, "model.onnx")
     call([a.python, ROOT / "tools/reference/export_models.py", a.model, onnx], "the export")
     programs = {"1 core": (), "replicas": ("--data-parallel", a.replicas),
-                "replicas, ZeRO-1": ("--data-parallel", a.replicas, "--zero", "1")}
+                "replicas, ZeRO-1": ("--data-parallel", a.replicas, "--zero", "1"),
+                f"replicas, buckets of {a.buckets}": ("--data-parallel", a.replicas,
+                                                      "--bucket-size", a.buckets)}
     for name, options in programs.items():
         bench.compile_model(onnx, os.path.join(work, name), "--ranks", 1, "--micro-batches", 1,
                             *contest.compile_options(), *options)
