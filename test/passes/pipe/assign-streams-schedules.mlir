@@ -1,15 +1,17 @@
 // What is special about the events of some schedules; 1F1B is in
-// assign-streams.mlir.
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipewright-unrolled --pipewright-scheduled="policy=gpipe ranks=2 tied-weights=owner" --pipewright-allocated=assign-streams -o %t.mlir
+// assign-streams.mlir. What goes over links shares bytes with all else here, so
+// that there is more to wait for.
+// DEFINE: %{streams} = --pipe-accumulate-in-kernels --pipe-plan-memory --pipe-attach-optimizer-kernels --pipe-verify-allocated --pipe-assign-streams --pipe-verify-streams
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipewright-unrolled --pipewright-scheduled="policy=gpipe ranks=2 tied-weights=owner" %{streams} -o %t.mlir
 // RUN: FileCheck %s --check-prefix=GPIPE --input-file %t.mlir
 // RUN: FileCheck %s --check-prefix=TIED --input-file %t.mlir
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipewright-unrolled --pipewright-scheduled="policy=zb-h1 ranks=2 tied-weights=owner" --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=SPLIT
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipewright-unrolled --pipewright-scheduled="policy=chimera ranks=2 tied-weights=owner" --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=COPIES
-// RUN: sed 's/micro_batches = 4/micro_batches = 2/; s/#pipe.program</&task_times = [array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>], /' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=interleaved ranks=2 tied-weights=owner" --pipewright-allocated=assign-streams -o %t.mlir
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-split-backward --pipewright-unrolled --pipewright-scheduled="policy=zb-h1 ranks=2 tied-weights=owner" %{streams} | FileCheck %s --check-prefix=SPLIT
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipewright-unrolled --pipewright-scheduled="policy=chimera ranks=2 tied-weights=owner" %{streams} | FileCheck %s --check-prefix=COPIES
+// RUN: sed 's/micro_batches = 4/micro_batches = 2/; s/#pipe.program</&task_times = [array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>, array<f64: 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 1.0e-7, 0.0>], /' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=interleaved ranks=2 tied-weights=owner" %{streams} -o %t.mlir
 // RUN: FileCheck %s --check-prefix=LOOPS --input-file %t.mlir
 // RUN: FileCheck %s --check-prefix=EVALUATE --input-file %t.mlir
-// RUN: sed 's/micro_batches = 4/micro_batches = 4, updates = 4/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=pipedream ranks=4 tied-weights=owner" --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=STALE
-// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=1 tied-weights=owner" --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=SINGLE
+// RUN: sed 's/micro_batches = 4/micro_batches = 4, updates = 4/' %inputs/pipe/chain.mlir | pipewright-opt --pipewright-unrolled --pipewright-scheduled="policy=pipedream ranks=4 tied-weights=owner" %{streams} | FileCheck %s --check-prefix=STALE
+// RUN: pipewright-opt %inputs/pipe/tied.mlir --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=1 tied-weights=owner" %{streams} | FileCheck %s --check-prefix=SINGLE
 
 // GPipe: both forwards, then both backwards. Nothing is overwritten, so each
 // transfer is waited for by its one reader, or by nobody.
