@@ -165,7 +165,7 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
   costs.linkBandwidth = machine.linkBandwidth;
   const pipe::ProgramFields program = pipe::programOf(module);
   costs.hosts = schedules::Hosts::of(
-      std::max(int64_t{1}, static_cast<int64_t>(machine.hostRanks)),
+      static_cast<int64_t>(std::clamp(machine.hostRanks, 1.0, 1048576.0)),
       program.ranks.value_or(1), program.replicas,
       {machine.networkLatency, machine.networkBandwidth});
   for (auto stage : module.getOps<pipe::StageOp>()) {

@@ -74,12 +74,10 @@ static void interleaveParts(TaskOp task, ArrayRef<CollectiveOp> sums,
   // What was made of the gradients so far is now made of those of the last
   // part.
   auto resume = cast<ResumeOp>(task.getLastPart());
-  auto before = resume.getGradients();
-  while (auto other = before.getDefiningOp<ResumeOp>())
-    before = other.getGradients();
-  before.replaceUsesWithIf(resume.getResult(), [&](OpOperand &use) {
-    return !isa<WaitCollectiveOp, ResumeOp>(use.getOwner());
-  });
+  resume.getGradients().replaceUsesWithIf(
+      resume.getResult(), [&](OpOperand &use) {
+        return !isa<WaitCollectiveOp, ResumeOp>(use.getOwner());
+      });
 }
 
 namespace {
