@@ -98,27 +98,27 @@ Local RankBuffers::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
 Local RankBuffers::rangeOf(pipe::CollectiveOp op) {
   bool isOfGradients = op.isOfGradients();
   const StageLayout *stage = layout.findStage(op.getStage());
-  if (op.getWeight() && !op.getRounded())
+  if (op.getWeight() && !op.getRounded() && !op.isOfPart())
     return placed(op, op.getStageAttr(), op.getWeightAttr(), isOfGradients);
-  if (op.getWeight()) {
-    pipe::PlaceOp place = placeOf(op.getStageAttr(), op.getWeightAttr());
-    if (place && place.getRounded())
-      return roundedCopy(place);
-  } else if (stage && stage->optimizer) {
-    pipe::OptimizerOp optimizer = stage->optimizer;
-    std::string number = std::to_string(stage->number);
-    auto declared = [&](const char *what, pipe::BufferAttr range) {
-      return declare(what + number, optimizer.partOf(range, op.getBucket()));
-    };
-    if (isOfGradients)
-      return declared("gradients", optimizer.getGradients());
-    if (!op.getRounded())
-      return declared("weights", optimizer.getWeights());
-    if (optimizer.getRounded())
-      return declared("rounded", *optimizer.getRounded());
+  std::optional<pipe::BufferAttr> range;
+  if (stage)
+    range = op.getRange(layout.ranks[stage->rank].arena);
+  if (!range) {
+    op.emitOpError("is about what its stage has no place for");
+    return {};
   }
-  op.emitOpError("is about what its stage has no place for");
-  return {};
+  if (op.isOfPart())
+    return partOf((isOfGradients     ? "part"
+                   : op.getRounded() ? "ownRounded"
+                                     : "own") +
+                      std::to_string(stage->number),
+                  *range);
+  if (op.getWeight())
+    return roundedCopy(placeOf(op.getStageAttr(), op.getWeightAttr()));
+  const char *what = isOfGradients     ? "gradients"
+                     : op.getRounded() ? "rounded"
+                                       : "weights";
+  return declare(what + std::to_string(stage->number), *range);
 }
 
 /// All gradients of the op's stage, this replica's part of them, and where that

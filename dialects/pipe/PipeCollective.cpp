@@ -299,10 +299,44 @@ void CollectiveOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
           ((isOfGradients() ? "gradients_" : "updated_") + getStage()).str());
 }
 
+bool CollectiveOp::isOfPart() {
+  return !getOver().isOfReplicas() &&
+         stateOfReplicas(getValue().getType()) == ReplicaState::split;
+}
+
+std::optional<BufferAttr> CollectiveOp::getRange(ArenaOp arena) {
+  PlaceOp place;
+  OptimizerOp optimizer;
+  for (Operation &fixed : *arena.getBody()) {
+    if (auto op = dyn_cast<PlaceOp>(fixed);
+        op && op.getStage() == getStage() && op.getWeight() == getWeight())
+      place = op;
+    if (auto op = dyn_cast<OptimizerOp>(fixed);
+        op && op.getStage() == getStage())
+      optimizer = op;
+  }
+  if (getWeight() && !place)
+    return std::nullopt;
+  if (getWeight() && !isOfPart())
+    return isOfGradients() ? place.getGradient()
+           : getRounded()  ? place.getRounded()
+                           : place.getBuffer();
+  if (!optimizer)
+    return std::nullopt;
+  std::optional<BufferAttr> all = isOfGradients() ? optimizer.getGradients()
+                                  : getRounded()  ? optimizer.getRounded()
+                                                  : optimizer.getWeights();
+  if (!all)
+    return std::nullopt;
+  return getWeight()
+             ? optimizer.partOf(*all, optimizer.bucketAround(place.getBuffer()))
+             : optimizer.partOf(*all, getBucket());
+}
+
 /// Numbers are f32 wherever they are added. One program is for all replicas,
 /// which has room for what the root needs, or the first, whose part is the
 /// longest.
-int64_t CollectiveOp::scratchBytes(int64_t rangeBytes) {
+int64_t CollectiveOp::scratchBytes(int64_t bytes) {
   auto memberOf = [&](uint64_t rank) {
     ArrayRef<int64_t> ranks = getOver().getRanks();
     return llvm::find(ranks, static_cast<int64_t>(rank)) - ranks.begin();
@@ -314,7 +348,7 @@ int64_t CollectiveOp::scratchBytes(int64_t rangeBytes) {
   }
   constexpr int64_t width = sizeof(float);
   std::vector<int64_t> bounds =
-      runtime::evenBounds(rangeBytes / width, countMembers());
+      runtime::evenBounds(bytes / width, countMembers());
   return width * runtime::numbersFromOthers(getKind(), bounds, root, member);
 }
 

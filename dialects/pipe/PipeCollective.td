@@ -25,7 +25,9 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     is meant, or one `bucket` of it (`buckets` of `pipe.optimizer`), of which
     collectives stand one behind the other from bucket 0 on, which is also the
     order in which their gradients are whole. `rounded` means the copies of
-    weights that tasks read as bf16, in place of the weights themselves.
+    weights that tasks read as bf16, in place of the weights themselves. Ranks
+    that give a `split` value work on what their replica has of the weight,
+    which is alone in its bucket (proved by `pipe-verify-unrolled`).
 
     The members are the ranks that `over` lists, of one replica; `over replicas`
     are the copies of the rank in all replicas (of which `#pipe.program` has the
@@ -89,9 +91,14 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     /// Whether it works on gradients; on weights otherwise.
     bool isOfGradients() { return getKindAttr().getFacts().reduces; }
     int64_t countMembers();
+    /// Whether each replica works on its part of the range alone.
+    bool isOfPart();
+    /// The bytes in an arena that it is about, or has a part of; none where its
+    /// stage has no place for them.
+    std::optional<BufferAttr> getRange(ArenaOp arena);
     /// The bytes beside the range that its rank needs, which is that of its
-    /// program, where the range has so many bytes.
-    int64_t scratchBytes(int64_t rangeBytes);
+    /// program, where what it works on has so many bytes.
+    int64_t scratchBytes(int64_t bytes);
     /// Whether both may be under way: they are about two weights, or buckets.
     bool isApartFrom(CollectiveOp other) {
       return (getWeightAttr() && other.getWeightAttr() &&

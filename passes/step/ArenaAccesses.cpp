@@ -227,19 +227,20 @@ LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
         to.push_back(*buffer);
   };
   StringRef stage = (use.stage ? use.stage : op.getStageName()).getValue();
-  if (PlaceOp place = use.weight ? placeOf(use.weight, stage) : PlaceOp()) {
+  auto together = dyn_cast<CollectiveOp>(*op);
+  if (together)
+    add({together.getRange(arena)});
+  else if (PlaceOp place =
+               use.weight ? placeOf(use.weight, stage) : PlaceOp()) {
     if (isGradient)
       add({place.getGradient()});
     else
       add({place.getBuffer(), place.getRounded()});
   }
   for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
-    if (use.weight || optimizer.getStage() != stage)
+    if (together || use.weight || optimizer.getStage() != stage)
       continue;
-    auto together = dyn_cast<CollectiveOp>(*op);
-    if (isGradient && together)
-      add({optimizer.partOf(optimizer.getGradients(), together.getBucket())});
-    else if (isGradient)
+    if (isGradient)
       add({optimizer.getGradients(), optimizer.getKept()});
     else if (use.kind == ByteUse::Kind::Weights)
       add({optimizer.getWeights()});

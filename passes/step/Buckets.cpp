@@ -57,12 +57,14 @@ static llvm::DenseMap<Attribute, int64_t> lastAdditions(StageOp stage) {
 
 /// Cuts a bucket into several of about `size` bytes, none where it has no
 /// weights. Those that the backward ends with get what is left over, as nothing
-/// runs beside the last sum.
-static SmallVector<Bucket> cut(Bucket whole, std::optional<int64_t> size,
-                               StageOp stage) {
+/// runs beside the last sum. What `isApart` is alone.
+static SmallVector<Bucket>
+cut(Bucket whole, std::optional<int64_t> size, StageOp stage,
+    llvm::function_ref<bool(const WeightGroup *)> isApart) {
   if (whole.weights.empty())
     return {};
-  if (!size || whole.bytes() <= *size)
+  if ((!size || whole.bytes() <= *size) &&
+      llvm::none_of(whole.weights, isApart))
     return {std::move(whole)};
   const auto last = lastAdditions(stage);
   auto order = llvm::to_vector(llvm::seq<size_t>(0, whole.weights.size()));
@@ -72,10 +74,18 @@ static SmallVector<Bucket> cut(Bucket whole, std::optional<int64_t> size,
   };
   llvm::sort(order, [&](size_t a, size_t b) { return key(a) < key(b); });
   SmallVector<Bucket> all;
+  std::optional<size_t> open;
   for (size_t number : order) {
-    if (all.empty() || all.back().bytes() >= *size)
+    const WeightGroup *group = whole.weights[number];
+    if (isApart(group)) {
+      all.emplace_back().weights.push_back(group);
+      continue;
+    }
+    if (!open || (size && all[*open].bytes() >= *size)) {
+      open = all.size();
       all.emplace_back();
-    all.back().weights.push_back(whole.weights[number]);
+    }
+    all[*open].weights.push_back(group);
   }
   return all;
 }
@@ -97,13 +107,20 @@ SmallVector<Bucket> pipewright::pipe::bucketsOf(const Stages &stages,
   if (!areParts && !program.bucketSize)
     llvm::append_range(elementwise.weights,
                        std::exchange(matrices.weights, {}));
-  SmallVector<Bucket> all = cut(std::move(elementwise), program.bucketSize, op);
-  if (areParts && !matrices.weights.empty()) {
-    auto work = llvm::map_to_vector(matrices.weights, operationsOf);
-    matrices.homes = shareOut(work, program.replicas);
-    all.push_back(std::move(matrices));
-  } else {
-    llvm::append_range(all, cut(std::move(matrices), program.bucketSize, op));
+  auto isApart = [&](const WeightGroup *group) {
+    return areParts && group->isAllReduced() && stages.copies() == 1;
+  };
+  SmallVector<Bucket> all =
+      cut(std::move(elementwise), program.bucketSize, op, isApart);
+  // Matrices of a replica are whole, so they are a bucket of any size.
+  SmallVector<Bucket> ofMatrices =
+      cut(std::move(matrices), areParts ? std::nullopt : program.bucketSize, op,
+          isApart);
+  for (Bucket &bucket : ofMatrices) {
+    if (areParts)
+      bucket.homes = shareOut(llvm::map_to_vector(bucket.weights, operationsOf),
+                              program.replicas);
+    all.push_back(std::move(bucket));
   }
   return all;
 }
@@ -117,6 +134,16 @@ pipewright::pipe::bucketNumbers(const Stages &stages, int32_t stage) {
   for (int64_t number = 0; number < count; ++number)
     numbers.emplace_back(number);
   return numbers;
+}
+
+std::optional<size_t> pipewright::pipe::bucketAlone(const Stages &stages,
+                                                    int32_t stage,
+                                                    FlatSymbolRefAttr weight) {
+  for (auto [number, bucket] : llvm::enumerate(bucketsOf(stages, stage)))
+    if (bucket.weights.size() == 1 &&
+        bucket.weights.front() == stages.groupOf(weight))
+      return number;
+  return std::nullopt;
 }
 
 double pipewright::pipe::matrixOperations(const Stages &stages, int32_t stage) {

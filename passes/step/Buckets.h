@@ -32,13 +32,19 @@ struct Bucket {
 
 /// Those of a stage, in the order in which they lie: first what is updated
 /// element by element, that whose gradients are whole first in front, then
-/// matrices, if there are any. None where nothing is updated.
+/// matrices, if there are any. None where nothing is updated. With ZeRO a
+/// weight that other ranks hold, too, is alone in its bucket, so that its parts
+/// are the same ones there.
 llvm::SmallVector<Bucket> bucketsOf(const Stages &stages, int32_t stage);
 
 /// The numbers of these as `pipe.collective` gives them: none, alone, for all
 /// that the optimizer of a stage updates as one range.
 llvm::SmallVector<std::optional<int64_t>> bucketNumbers(const Stages &stages,
                                                         int32_t stage);
+
+/// The number of the bucket of a stage that has this weight and no other.
+std::optional<size_t> bucketAlone(const Stages &stages, int32_t stage,
+                                  mlir::FlatSymbolRefAttr weight);
 
 /// Floating-point operations of the products that update a stage's matrices,
 /// on the replica that has most.

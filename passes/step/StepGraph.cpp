@@ -29,6 +29,9 @@ static schedules::Work describe(const Stages &stages, CollectiveOp op) {
   if (op.getWeight()) {
     if (const WeightGroup *group = stages.groupOf(op.getWeightAttr()))
       work.bytes = byteSize(group->weight.getTensorType());
+    if (op.isOfPart())
+      work.bytes = llvm::divideCeil(
+          work.bytes, programOf(op->getParentOfType<ModuleOp>()).replicas);
     of = "'" + op.getWeight()->str() + "'";
   } else {
     for (auto [number, bucket] : llvm::enumerate(bucketsOf(stages, stage)))

@@ -16,20 +16,10 @@ using namespace pipewright;
 using namespace pipewright::pipe;
 using runtime::Traffic;
 
-/// The bytes of the range that a collective is of; 0 where it has no place.
-static int64_t rangeBytes(ArenaOp arena, CollectiveOp op) {
-  for (Operation &fixed : *arena.getBody()) {
-    if (auto place = dyn_cast<PlaceOp>(fixed);
-        place && op.getWeight() && place.getStage() == op.getStage() &&
-        place.getWeight() == *op.getWeight())
-      return place.getBuffer().getBytes() / (op.getRounded() ? 2 : 1);
-    if (auto optimizer = dyn_cast<OptimizerOp>(fixed);
-        optimizer && !op.getWeight() && optimizer.getStage() == op.getStage())
-      return optimizer.partOf(optimizer.getWeights(), op.getBucket())
-                 .getBytes() /
-             (op.getRounded() ? 2 : 1);
-  }
-  return 0;
+/// The bytes that a collective works on; 0 where they have no place.
+static int64_t bytesOf(ArenaOp arena, CollectiveOp op, int64_t replicas) {
+  const std::optional<BufferAttr> range = op.getRange(arena);
+  return range ? range->getBytes() / (op.isOfPart() ? replicas : 1) : 0;
 }
 
 namespace {
@@ -68,8 +58,9 @@ Traffic Exchange::sentBy(int64_t member) const {
 /// Of a rank in all replicas.
 static Traffic sentBy(ArenaOp arena, CollectiveOp op, int64_t replicas) {
   const int64_t width = op.getRounded() ? 2 : 4;
-  Exchange exchange{op.getKind(), op.countMembers(), rangeBytes(arena, op),
-                    width, static_cast<int64_t>(op.getRoot().value_or(0))};
+  Exchange exchange{op.getKind(), op.countMembers(),
+                    bytesOf(arena, op, replicas), width,
+                    static_cast<int64_t>(op.getRoot().value_or(0))};
   ArrayRef<int64_t> ranks = op.getOver().getRanks();
   auto numberOf = [&](int64_t rank) {
     return llvm::find(ranks, rank) - ranks.begin();

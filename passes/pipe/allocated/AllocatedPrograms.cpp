@@ -171,24 +171,7 @@ LogicalResult ProgramBuffersVerifier::verifyInArena(Operation &op,
 /// or, of a root, for all of it. Every part but the last ones has as many
 /// numbers as there are members for the whole range, rounded up.
 FailureOr<int64_t> ProgramBuffersVerifier::scratchOf(CollectiveOp op) {
-  std::optional<BufferAttr> range;
-  for (Operation &fixed : *arena.op.getBody()) {
-    auto place = dyn_cast<PlaceOp>(fixed);
-    auto optimizer = dyn_cast<OptimizerOp>(fixed);
-    if (op.getWeight() && place && place.getStage() == op.getStage() &&
-        place.getWeight() == *op.getWeight())
-      range = op.isOfGradients() ? place.getGradient()
-              : op.getRounded()  ? place.getRounded()
-                                 : place.getBuffer();
-    else if (!op.getWeight() && optimizer &&
-             optimizer.getStage() == op.getStage()) {
-      range = op.isOfGradients() ? optimizer.getGradients()
-              : op.getRounded()  ? optimizer.getRounded()
-                                 : optimizer.getWeights();
-      if (range)
-        range = optimizer.partOf(*range, op.getBucket());
-    }
-  }
+  const std::optional<BufferAttr> range = op.getRange(arena.op);
   if (!range)
     return op.emitOpError("is about what its stage has no place for");
   if (!op.isOfGradients())
@@ -200,6 +183,8 @@ FailureOr<int64_t> ProgramBuffersVerifier::scratchOf(CollectiveOp op) {
            static_cast<int64_t>(arena.op.getRank()))
       ++number;
   int64_t numbers = range->getBytes() / 4;
+  if (op.isOfPart())
+    numbers /= programOf(op->getParentOfType<ModuleOp>()).replicas;
   // A root gets the whole range from each of them, and nobody else anything.
   if (op.getRoot()) {
     bool isRoot = op.getOver().isOfReplicas() ||

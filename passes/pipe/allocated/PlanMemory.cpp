@@ -25,15 +25,25 @@ using namespace pipewright::pipe;
 
 namespace {
 
-/// The bytes of the range that a rank's collective is about.
-static int64_t rangeBytes(const Stages &stages, const ArenaLayout &layout,
-                          CollectiveOp op) {
+/// The bytes that a rank's collective works on.
+static int64_t bytesOf(const Stages &stages, const ArenaLayout &layout,
+                       CollectiveOp op) {
   int32_t stage = stages.numberOf(op.getStageName());
-  if (op.getWeight())
-    return layout.placeOf(stage, *op.getWeight()).weight.bytes;
   const ArenaLayout::Optimizer *optimizer = layout.optimizerOf(stage);
+  if (op.getWeight() && !op.isOfPart())
+    return layout.placeOf(stage, *op.getWeight()).weight.bytes;
   if (!optimizer)
     return 0;
+  if (op.getWeight()) {
+    const std::optional<size_t> bucket =
+        bucketAlone(stages, stage, op.getWeightAttr());
+    if (!bucket)
+      return 0;
+    const int64_t bytes = optimizer->buckets.empty()
+                              ? optimizer->weights.bytes
+                              : optimizer->buckets[*bucket];
+    return bytes / programOf(op->getParentOfType<ModuleOp>()).replicas;
+  }
   return op.getBucket() && *op.getBucket() < optimizer->buckets.size()
              ? optimizer->buckets[*op.getBucket()]
              : optimizer->weights.bytes;
@@ -44,7 +54,7 @@ static int64_t rangeBytes(const Stages &stages, const ArenaLayout &layout,
 static int64_t bytesOf(const Stages &stages, const ArenaLayout &layout,
                        OpResult result) {
   if (auto together = dyn_cast<CollectiveOp>(result.getOwner()))
-    return together.scratchBytes(rangeBytes(stages, layout, together));
+    return together.scratchBytes(bytesOf(stages, layout, together));
   Type type = result.getType();
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     return byteSize(tensor);

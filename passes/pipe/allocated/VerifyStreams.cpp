@@ -333,27 +333,11 @@ LogicalResult RaceDetector::runUpdate(TaskOp task) {
 
 /// (M2) It uses what all members hold in common until its event.
 LogicalResult RaceDetector::runCollective(CollectiveOp op) {
-  bool isOfGradients = op.isOfGradients();
-  if (op.getWeight()) {
-    if (failed(writePlace(op, op.getWeightAttr(), op.getStage(),
-                          /*weights=*/!isOfGradients,
-                          /*gradients=*/isOfGradients)))
-      return failure();
-  } else {
-    for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
-      if (optimizer.getStage() != op.getStage())
-        continue;
-      std::optional<BufferAttr> all = isOfGradients ? optimizer.getGradients()
-                                      : op.getRounded()
-                                          ? optimizer.getRounded()
-                                          : optimizer.getWeights();
-      if (!all)
-        return op.emitOpError("is about what its stage has no place for");
-      if (failed(use(op, optimizer.partOf(*all, op.getBucket()),
-                     /*writes=*/true)))
-        return failure();
-    }
-  }
+  const std::optional<BufferAttr> range = op.getRange(arena);
+  if (!range)
+    return op.emitOpError("is about what its stage has no place for");
+  if (failed(use(op, *range, /*writes=*/true)))
+    return failure();
   if (op.getBuffersAttr())
     for (auto scratch : op.getBuffersAttr().getAsRange<BufferAttr>())
       if (failed(use(op, scratch, /*writes=*/true)))

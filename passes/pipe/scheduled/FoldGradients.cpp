@@ -92,8 +92,8 @@ LogicalResult FoldGradients::verify(ModuleOp module, const Stages &stages) {
               ReplicaState::partial)
         return together.emitOpError(
             "sums what a replica has, which --sum-groups "
-            "(pipe-fold-gradients) cannot add as a "
-            "tree; leave out --zero");
+            "(pipe-fold-gradients) cannot add as a tree: a sum over replicas "
+            "has to come first");
   return success();
 }
 

@@ -104,8 +104,8 @@ def PipeFoldGradients
     (`sums_in_schedule_order`, two copies of the model, several updates in a
     step), weights that an owner updates for other stages, weights whose holders
     add before replicas do (`replicas-first` of pipe-synchronize-weights makes
-    them add behind, but for ZeRO), and stages that keep parts of sums (ZeRO-2
-    where it sums a stage more than once).
+    them add behind), and stages that keep parts of sums (ZeRO-2 where it sums a
+    stage more than once).
 
     ```mlir
     %g1 = pipe.task backward @s0 micro_batch 1 (..., %g0)
@@ -254,13 +254,18 @@ def PipeSynchronizeWeights
     %part0 = pipe.collective reduce_scatter in @s0 (%sum0) over replicas : ...
     %new0 = pipe.task update @s0 (%part0) : ...
     %u0 = pipe.collective all_gather in @s0 (%new0) over replicas : ...
+    // or, with ZeRO-1 and replicas-first
+    %part0 = pipe.collective reduce_scatter in @s0 (%g0) over replicas : ...
+    %sum0 = pipe.collective all_reduce of @wte in @s0 (%part0) over [0, 1] : ...
+    %new0 = pipe.task update @s0 (%sum0) : ...
+    %u0 = pipe.collective all_gather in @s0 (%new0) over replicas : ...
     ```
   }];
   let options = [
     Option<"tied", "tied", "std::string", /*default=*/"\"all-reduce\"",
            "all-reduce or owner: how weights that stages share are kept equal">,
     Option<"replicasFirst", "replicas-first", "bool", /*default=*/"false",
-           "holders of a weight sum what all replicas have summed">
+           "ranks sum a weight of several behind the sum over replicas">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

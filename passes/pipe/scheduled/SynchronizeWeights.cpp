@@ -16,7 +16,8 @@
 // order of its micro-batches, which are consecutive ones of the batch. Where
 // sums must not depend on replicas (pipe-fold-gradients), these come first.
 // With ZeRO a replica gets its part of the sums alone, updates its part of the
-// weights, and hands them out, bucket by bucket. Running statistics become one,
+// weights, and hands them out, bucket by bucket; ranks that sum a weight behind
+// that sum the part that their replica has. Running statistics become one,
 // too. In a step with several updates, where weights are stale and none has
 // copies, each is preceded by its own sum. Last, gradients are clipped by the
 // norm of all.
@@ -84,14 +85,15 @@ private:
                       FlatSymbolRefAttr weight = {}, bool isRounded = false,
                       std::optional<int64_t> bucket = {});
   void sumOverReplicas(TaskOp update, ReplicaState state);
+  void gatherWeights();
   void gatherWeights(TaskOp update);
 
   StepOp step;
   const Stages &stages;
   ArrayRef<int32_t> ranks;
   bool prefersOwners;
-  /// Holders of a weight sum what replicas have summed, and not the other way
-  /// round.
+  /// Ranks sum a weight of both behind the sum over replicas, and not the other
+  /// way round.
   bool replicasFirst;
   OpBuilder builder;
 };
@@ -303,6 +305,12 @@ void StepSynchronizer::sumOverReplicas(TaskOp update, ReplicaState state) {
 
 /// Each replica updates its part of the weights, and hands it out: what tasks
 /// read of it, the weights themselves or their bf16 copies.
+void StepSynchronizer::gatherWeights() {
+  for (auto task : llvm::to_vector(step.getBody()->getOps<TaskOp>()))
+    if (task.getKind() == TaskKind::update)
+      gatherWeights(task);
+}
+
 void StepSynchronizer::gatherWeights(TaskOp update) {
   FlatSymbolRefAttr stage = update.getStageAttr();
   const int32_t number = stages.numberOf(stage);
@@ -335,9 +343,6 @@ void StepSynchronizer::sumOverReplicas() {
       builder.setInsertionPoint(update);
     sumOverReplicas(update, state);
   }
-  if (program.zero > 0)
-    for (TaskOp update : updates)
-      gatherWeights(update);
 }
 
 /// On each rank, in front of its first update; a rank without one takes part,
@@ -421,12 +426,13 @@ void StepSynchronizer::run(const ProgramFields &program) {
   takeGradients();
   if (program.replicas > 1)
     sumOverReplicas();
-  if (replicasFirst) {
+  if (replicasFirst)
     allReduceTied(reduced);
-    takeGradients();
-  }
+  takeGradients();
   if (program.clipNorm)
     clipGradients();
+  if (program.replicas > 1 && program.zero > 0)
+    gatherWeights();
   // No update waits for statistics, so the norm does not either.
   if (program.replicas > 1)
     mergeStatistics();
@@ -463,9 +469,11 @@ public:
       if (failed(ranks))
         return signalPassFailure();
       ProgramFields program = programOf(module);
+      // Two copies of the model have most of their weights twice, which are
+      // not alone in their buckets.
       StepSynchronizer synchronizer(step, *stages, *ranks, tied == "owner",
                                     replicasFirst && program.replicas > 1 &&
-                                        program.zero == 0);
+                                        stages->copies() == 1);
       if (program.updates == 1)
         synchronizer.run(program);
       else if (program.replicas > 1)

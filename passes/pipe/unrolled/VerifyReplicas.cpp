@@ -64,6 +64,7 @@ private:
   std::optional<Collectives> behind(Value made, int32_t stage,
                                     bool isOfGradients, bool isRounded = false);
   void verifyUpdates();
+  void verifyPart(CollectiveOp together);
   void verifyGathered(TaskOp update, bool isShared,
                       llvm::SmallPtrSetImpl<Operation *> &wanted);
   void verifyLoaded();
@@ -111,6 +112,17 @@ ReplicaVerifier::behind(Value made, int32_t stage, bool isOfGradients,
   return found;
 }
 
+/// Parts of a weight are the same ones on all ranks that sum them.
+void ReplicaVerifier::verifyPart(CollectiveOp together) {
+  if (!together.isOfPart())
+    return;
+  const int32_t stage = stages.numberOf(together.getStageAttr());
+  if (!together.getWeight() ||
+      !bucketAlone(stages, stage, together.getWeightAttr()))
+    report(together) << "is of parts that each replica has, but expects one "
+                        "weight that is alone in its bucket";
+}
+
 /// The last thing that happens to gradients before an update is that they are
 /// summed over all replicas, bucket by bucket, or that a part of such a sum is
 /// kept, or that holders of a weight sum what replicas have; and the first
@@ -139,8 +151,10 @@ void ReplicaVerifier::verifyUpdates() {
     // Holders of a weight may sum what replicas have summed.
     for (auto together = gradients.getDefiningOp<CollectiveOp>();
          together && !together.getOver().isOfReplicas();
-         together = gradients.getDefiningOp<CollectiveOp>())
+         together = gradients.getDefiningOp<CollectiveOp>()) {
+      verifyPart(together);
       gradients = together.getValue();
+    }
     if (keeping.contains(task.getStage())) {
       if (!gradients.getDefiningOp<KeepGradientsOp>())
         report(task) << "expects gradients that are kept, as some of its stage "

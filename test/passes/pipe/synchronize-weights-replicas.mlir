@@ -20,7 +20,8 @@
 // CHECK:      pipe.step evaluate
 // CHECK-NOT:  pipe.collective
 
-// Holders of a weight sum what replicas have summed; not where a replica gets a part.
+// Holders of a weight sum what replicas have summed; their part of it, where a replica
+// has one.
 // RUN: %{tied} | %{scheduled} --pipe-synchronize-weights=replicas-first --pipe-verify-unrolled | FileCheck %s --check-prefix=FIRST
 // FIRST:      %[[R0:.*]] = pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
 // FIRST-NEXT: %[[R1:.*]] = pipe.collective all_reduce in @s1(%{{.*}}) over replicas :
@@ -28,8 +29,22 @@
 // FIRST-NEXT: %[[T1:.*]] = pipe.collective all_reduce of @wte in @s1(%[[R1]]) over [0, 1] :
 // FIRST-NEXT: pipe.task update @s0(%[[T0]])
 // FIRST-NEXT: pipe.task update @s1(%[[T1]])
-// RUN: %{tied} | sed 's/replicas = 3/&, zero = 1/' | %{scheduled} --pipe-synchronize-weights=replicas-first | FileCheck %s --check-prefix=ZERO
-// ZERO: pipe.collective reduce_scatter in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>)
+// RUN: %{tied} | sed 's/replicas = 3/&, zero = 1/' | %{scheduled} --pipe-synchronize-weights=replicas-first --pipe-verify-unrolled | sed 's/  */ /g' > %t.zero
+// RUN: FileCheck %s --check-prefix=ZERO < %t.zero
+// ZERO: %[[A0:.*]] = pipe.collective reduce_scatter bucket 0 in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
+// ZERO-NEXT: %[[R0:.*]] = pipe.collective reduce_scatter bucket 1 in @s0(%[[A0]]) over replicas :
+// ZERO-NEXT: %[[R1:.*]] = pipe.collective reduce_scatter in @s1(%{{.*}}) over replicas :
+// ZERO-NEXT: %[[T0:.*]] = pipe.collective all_reduce of @wte in @s0(%[[R0]]) over [0, 1] : (!pipe.gradient<@s0, split>) -> !pipe.gradient<@s0, split>
+// ZERO-NEXT: %[[T1:.*]] = pipe.collective all_reduce of @wte in @s1(%[[R1]]) over [0, 1] :
+// ZERO-NEXT: %[[U0:.*]] = pipe.task update @s0(%[[T0]]) : (!pipe.gradient<@s0, split>) -> !pipe.updated<@s0, split>
+// ZERO-NEXT: pipe.collective all_gather bucket 0 in @s0(%[[U0]]) over replicas
+// A third of the weight's bucket has 128 bytes, of which a rank adds 64.
+// RUN: pipewright-opt %t.zero --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=THIRD
+// THIRD: pipe.optimizer @s0 {{.*}} buckets [384, 384]
+// THIRD: pipe.collective all_reduce of @wte in @s0({{.*}} buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>]
+// RUN: sed -e 's/all_reduce of @wte in @s\([01]\)/all_reduce in @s\1/' %t.zero | not pipewright-opt --pipe-verify-unrolled -o /dev/null 2>&1 | FileCheck %s --check-prefix=APART
+// RUN: sed -e 's/all_reduce of @wte in @s\([01]\)/all_reduce in @s\1/' %t.zero | not pipewright-opt --pipe-insert-transfers --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=APART
+// APART: error: 'pipe.collective' op is of parts that each replica has, but expects one weight that is alone in its bucket
 
 // OWNER:      pipe.step train
 // OWNER:      %[[SUM:.*]] = pipe.add_gradient @wte in @s0
