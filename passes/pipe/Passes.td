@@ -148,8 +148,12 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
   let description = [{
     `full` puts a copy of the forward's body, without its effects on state, at
     the beginning of each backward; only the inputs that the copy reads stay
-    saved, and the stash is empty. The copied ops are the same ops in the same
-    order, so all numbers stay the same bits. `none` changes nothing.
+    saved, and the stash is empty. `every:N` keeps what each N layers give to
+    the next ones, and computes the rest again where it is read first, so that a
+    backward has room for the values of N layers at a time; a layer is a module
+    with a number (`h.3`), or a product where a model has no modules. The copied
+    ops are the same ops with the same kernels, so all numbers stay the same
+    bits. `none` changes nothing.
 
     Idempotent: a backward that keeps nothing but inputs is left alone.
 
@@ -161,8 +165,9 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"mode", "mode", "std::string", "\"full\"",
-           "What is recomputed: none, or full (all but the stage's inputs); "
-           "one for all stages, or a list">
+           "What is recomputed: none, full (all but the stage's inputs), or "
+           "every:N (all but what N layers give to the next); one for all "
+           "stages, or a list">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

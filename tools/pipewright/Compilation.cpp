@@ -23,8 +23,9 @@
 #include "llvm/Support/Path.h"
 
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
+#include <tuple>
 
 using namespace mlir;
 using pipewright::pipe::PipeDialect;
@@ -208,20 +209,24 @@ static std::string joinModes(llvm::ArrayRef<llvm::StringRef> modes) {
 }
 
 /// On each rank the mode that recomputes least within the limit, as what one
-/// rank keeps is no other's matter; the last mode on ranks that no mode fits,
-/// for the error. Where the schedule is to be chosen, too, all ranks have one.
+/// rank keeps is no other's matter; the smallest mode on ranks that no mode
+/// fits, for the error. Where the schedule is to be chosen, too, all ranks have
+/// one.
 void Compilation::chooseRemat() {
   if (options.pipelines.staged.remat != "auto")
     return;
-  constexpr llvm::StringLiteral all[] = {"none", "pointwise", "full"};
+  constexpr llvm::StringLiteral all[] = {"none", "pointwise", "every:1",
+                                         "every:2", "full"};
   const bool forAll = !options.stageChoices.empty();
   CompileOptions decided = options;
   // By stage, once it is known where each is.
-  llvm::SmallVector<size_t> levels(1);
+  llvm::SmallVector<RematTrial> trials(1);
   for (bool isChanged = true; isChanged;) {
     isChanged = false;
     decided.pipelines.staged.remat = joinModes(llvm::map_to_vector(
-        levels, [&](size_t level) { return llvm::StringRef(all[level]); }));
+        trials, [&](const RematTrial &one) -> llvm::StringRef {
+          return all[one.level];
+        }));
     if (!options.memoryLimit)
       break;
     CompileOptions tried = decided;
@@ -231,7 +236,7 @@ void Compilation::chooseRemat() {
                                       [](Diagnostic &) { return success(); });
       choose();
       return failed(finish(Level::Allocated)) &&
-             recomputeMore(levels, forAll, std::size(all) - 1);
+             recomputeMore(trials, forAll, std::size(all) - 1);
     });
     std::swap(options, tried);
   }
@@ -241,30 +246,39 @@ void Compilation::chooseRemat() {
       << "remat 'auto' chose: " << options.pipelines.staged.remat.getValue();
 }
 
-/// Raises the levels of stages on ranks beyond the limit; whether there were
-/// any that had not reached `highest`.
-bool Compilation::recomputeMore(llvm::SmallVectorImpl<size_t> &levels,
+/// Raises the levels of stages on ranks beyond the limit, and settles on the
+/// smallest one behind `highest`; whether any has another level than before.
+bool Compilation::recomputeMore(llvm::SmallVectorImpl<RematTrial> &trials,
                                 bool forAll, size_t highest) {
-  std::set<uint64_t> full;
+  std::map<uint64_t, int64_t> full;
   for (auto arena : module().getOps<pipe::ArenaOp>())
-    if (static_cast<int64_t>(arena.getBytes()) > *options.memoryLimit)
-      full.insert(arena.getRank());
+    if (auto bytes = static_cast<int64_t>(arena.getBytes());
+        bytes > *options.memoryLimit)
+      full[arena.getRank()] = bytes;
   llvm::SmallVector<pipe::StageOp> stages(module().getOps<pipe::StageOp>());
   // Stages of a second copy of the model are as those of the first.
   const size_t ofModel = llvm::count_if(
       stages, [](pipe::StageOp stage) { return !stage.getMirrors(); });
-  if (!forAll && levels.size() < ofModel)
-    levels.assign(ofModel, levels.front());
-  std::set<size_t> raised;
+  if (!forAll && trials.size() < ofModel)
+    trials.assign(ofModel, trials.front());
+  std::map<size_t, int64_t> raised;
   for (auto [number, stage] : llvm::enumerate(stages))
-    if (stage.getRank() && full.count(*stage.getRank()))
-      raised.insert(forAll ? 0 : number % ofModel);
-  bool isChanged = false;
-  for (size_t stage : raised)
-    if (levels[stage] < highest) {
-      ++levels[stage];
-      isChanged = true;
+    if (stage.getRank() && full.count(*stage.getRank())) {
+      int64_t &bytes = raised[forAll ? 0 : number % ofModel];
+      bytes = std::max(bytes, full[*stage.getRank()]);
     }
+  bool isChanged = false;
+  for (auto [stage, bytes] : raised) {
+    RematTrial &trial = trials[stage];
+    if (trial.isSettled)
+      continue;
+    if (bytes < trial.bytes)
+      std::tie(trial.bytes, trial.smallest) = std::pair(bytes, trial.level);
+    trial.isSettled = trial.level == highest;
+    const size_t next = trial.isSettled ? trial.smallest : trial.level + 1;
+    isChanged |= next != trial.level;
+    trial.level = next;
+  }
   return isChanged;
 }
 

@@ -15,6 +15,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 
+#include <limits>
+
 namespace pipewright::tool {
 
 class Compilation {
@@ -56,7 +58,14 @@ private:
   mlir::Attribute machineAttribute();
   void choose();
   void chooseRemat();
-  bool recomputeMore(llvm::SmallVectorImpl<size_t> &levels, bool forAll,
+  /// Of a stage: the mode that is tried, as its place among all, and the one
+  /// with which its rank has taken least so far.
+  struct RematTrial {
+    size_t level = 0, smallest = 0;
+    int64_t bytes = std::numeric_limits<int64_t>::max();
+    bool isSettled = false;
+  };
+  bool recomputeMore(llvm::SmallVectorImpl<RematTrial> &trials, bool forAll,
                      size_t highest);
   mlir::LogicalResult checkMemory();
   mlir::LogicalResult finish(Level level);

@@ -154,7 +154,7 @@ static llvm::Expected<std::optional<int64_t>> fixed(const OptionValues &given,
 std::vector<std::string> ConfigurationSearch::remats() const {
   if (given.isGiven("remat"))
     return {given["remat"].str()};
-  return {"none", "pointwise", "full"};
+  return {"none", "pointwise", "every:1", "full"};
 }
 
 static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {

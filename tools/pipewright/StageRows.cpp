@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/staged/StageAssignment.h"
+#include "passes/pipe/staged/StageWords.h"
 #include "support/Text.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/Profile.h"
@@ -41,11 +42,11 @@ static llvm::Error readRemat(const OptionSpelling &row,
   llvm::SmallVector<llvm::StringRef> words;
   all.split(words, ',');
   for (llvm::StringRef word : words)
-    if (word != "none" && word != "pointwise" && word != "full" &&
+    if (word != "pointwise" && !pipe::isStageWord(word, pipe::kRematModes) &&
         all != "auto")
       return option::fail("--", row.name,
-                          " expects none, pointwise or full, one of these for "
-                          "each stage, or auto, but got '",
+                          " expects none, pointwise, every:N or full, one of "
+                          "these for each stage, or auto, but got '",
                           text::shortened(all), "'");
   options.pipelines.staged.remat = all.str();
   return llvm::Error::success();
@@ -72,7 +73,8 @@ std::vector<CompileRow> pipewright::tool::stageRows() {
       decidedAt(Level::Staged,
                 {{"remat", "MODE",
                   "What the backward recomputes: none, pointwise (activations "
-                  "and other element ops of what is kept), full (all but the "
+                  "and other element ops of what is kept), every:N (all but "
+                  "what N layers give to the next), full (all but the "
                   "stage's inputs), one of these for each stage, as in "
                   "full,pointwise,none; or auto (on each rank the least that "
                   "--memory-limit allows)",

@@ -9,6 +9,7 @@
 #include "dialects/nn/NNLocation.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace pipewright;
@@ -28,6 +29,42 @@ SmallVector<ModelLayer> pipewright::pipe::layersOf(ArrayRef<Operation *> ops) {
     layers.back().end = static_cast<int32_t>(number) + 1;
   }
   return layers;
+}
+
+std::string pipewright::pipe::blockOf(Operation *op) {
+  std::string layer = nn::layerOfLocation(op->getLoc());
+  SmallVector<StringRef> parts = nn::partsOfName(layer);
+  const auto *number = llvm::find_if(
+      parts, [](StringRef part) { return llvm::all_of(part, llvm::isDigit); });
+  if (number != parts.end())
+    parts.truncate(number - parts.begin() + 1);
+  return llvm::join(parts, ".");
+}
+
+bool pipewright::pipe::isLayer(Operation *op) {
+  return isa<nn::LibraryOpInterface>(op) && op->getNumOperands() >= 2;
+}
+
+SmallVector<int64_t> pipewright::pipe::layerNumbers(ArrayRef<Operation *> ops) {
+  auto blocks = llvm::map_to_vector(ops, blockOf);
+  auto isNumbered = [](StringRef name) {
+    StringRef last = name.substr(name.rfind('.') + 1);
+    return !last.empty() && llvm::all_of(last, llvm::isDigit);
+  };
+  const bool areNumbered = llvm::any_of(blocks, isNumbered);
+  SmallVector<int64_t> numbers;
+  std::string current;
+  bool hasBegun = false;
+  for (auto [op, block] : llvm::zip_equal(ops, blocks)) {
+    const bool begins =
+        areNumbered ? isNumbered(block) && block != current : isLayer(op);
+    const int64_t last = numbers.empty() ? 0 : numbers.back();
+    numbers.push_back(last + (begins && hasBegun ? 1 : 0));
+    hasBegun |= begins;
+    if (begins)
+      current = block;
+  }
+  return numbers;
 }
 
 int64_t pipewright::pipe::trainedBytes(const ModelOps &model, Operation *op,

@@ -23,6 +23,19 @@ struct ModelLayer {
 };
 llvm::SmallVector<ModelLayer> layersOf(llvm::ArrayRef<mlir::Operation *> ops);
 
+/// The module that an op is in, up to the first number of its name, which
+/// numbers layers (`transformer.h.3`), or all of its name; empty where the
+/// model has none.
+std::string blockOf(mlir::Operation *op);
+
+/// A library op that combines two tensors is what people call a layer.
+bool isLayer(mlir::Operation *op);
+
+/// Of a run of ops, by op: the number of its layer from 0 on. Numbered blocks
+/// are layers, with all that comes before the next one; where no block has a
+/// number, what `isLayer` is begins one.
+llvm::SmallVector<int64_t> layerNumbers(llvm::ArrayRef<mlir::Operation *> ops);
+
 /// Trained parameters that an op reads, in bytes, each weight once for all ops
 /// with the same `seen`.
 int64_t trainedBytes(const ModelOps &model, mlir::Operation *op,

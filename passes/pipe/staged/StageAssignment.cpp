@@ -134,23 +134,6 @@ StringRef timesFileOfBalance(StringRef balance) {
 // Cuts that balance
 //===----------------------------------------------------------------------===//
 
-/// A library op that combines two tensors is what people call a layer.
-static bool isLayer(Operation *op) {
-  return isa<nn::LibraryOpInterface>(op) && op->getNumOperands() >= 2;
-}
-
-/// The module that stays whole in a cut by scopes: up to the first number of
-/// its name, which numbers layers, or all of it.
-static std::string blockOf(Operation *op) {
-  std::string layer = nn::layerOfLocation(op->getLoc());
-  SmallVector<StringRef> parts = nn::partsOfName(layer);
-  const auto *number = llvm::find_if(
-      parts, [](StringRef part) { return llvm::all_of(part, llvm::isDigit); });
-  if (number != parts.end())
-    parts.truncate(number - parts.begin() + 1);
-  return llvm::join(parts, ".");
-}
-
 /// Stages begin where modules do. What is of no module goes with what is before
 /// it.
 static void keepScopesWhole(StageGraph &graph, ArrayRef<Operation *> ops) {

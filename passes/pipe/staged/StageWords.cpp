@@ -13,13 +13,24 @@
 
 using namespace mlir;
 
+bool pipewright::pipe::isStageWord(StringRef word, ArrayRef<StringRef> known) {
+  return llvm::any_of(known, [&](StringRef one) {
+    int64_t number;
+    StringRef rest = word;
+    return one.consume_back("N")
+               ? rest.consume_front(one) && !rest.getAsInteger(10, number) &&
+                     number > 0
+               : word == one;
+  });
+}
+
 FailureOr<SmallVector<StringRef>>
 pipewright::pipe::wordsOfStages(ModuleOp module, StringRef option,
                                 StringRef given, ArrayRef<StringRef> known) {
   SmallVector<StringRef> words;
   given.split(words, ',');
   for (StringRef word : words)
-    if (!llvm::is_contained(known, word))
+    if (!isStageWord(word, known))
       return module.emitError(option)
              << " to be one of " << llvm::join(known, ", ") << ", but got '"
              << word << "'";

@@ -7,12 +7,19 @@
 
 namespace pipewright::pipe {
 
+/// Whether a word is one of `known`, of which `every:N` stands for all words
+/// with a positive number in place of N.
+bool isStageWord(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known);
+
 /// The word of each stage of a module, from one for all of them or a list with
 /// one for each: `none,full,full,none`. Fails, with a diagnostic that names the
 /// option, on other words and on lists of another length.
 mlir::FailureOr<llvm::SmallVector<llvm::StringRef>>
 wordsOfStages(mlir::ModuleOp module, llvm::StringRef option,
               llvm::StringRef given, llvm::ArrayRef<llvm::StringRef> known);
+
+/// What `pipe-rematerialize` can do with a stage.
+inline constexpr llvm::StringRef kRematModes[] = {"none", "full", "every:N"};
 
 } // namespace pipewright::pipe
 

@@ -4,7 +4,12 @@
 // RUN: not pipewright-opt %s --split-input-file --pipe-rematerialize=mode=half 2>&1 | FileCheck %s --check-prefix=MODE
 // RUN: not pipewright-opt %s --split-input-file --pipe-differentiate --pipe-split-backward --pipe-rematerialize 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'pipe.stage' op has a split backward already; run pipe-rematerialize before pipe-split-backward
-// MODE: pipe-rematerialize: expects mode to be one of none, full, but got 'half'
+// MODE: pipe-rematerialize: expects mode to be one of none, full, every:N, but got 'half'
+// RUN: not pipewright-opt %s --split-input-file --pipe-rematerialize=mode=every:0 2>&1 | FileCheck %s --check-prefix=ZERO
+// ZERO: pipe-rematerialize: expects mode to be one of none, full, every:N, but got 'every:0'
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:1 --pipe-verify-staged | FileCheck %s --check-prefix=EACH
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:2 --pipe-verify-staged | FileCheck %s --check-prefix=TWO
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:4 --pipe-verify-staged | FileCheck %s --check-prefix=ALL
 
 // The whole forward is done again, effects left out: the running statistics
 // advance once, and dropout draws the same numbers.
@@ -76,6 +81,58 @@ pipe.stage @last {
     %1 = nn.exp %0 : tensor<8xf32>
     %2 = nn.reduce_mean %1 axes = [0] : tensor<8xf32> -> tensor<f32>
     pipe.report "loss" %2 : tensor<f32>
+    pipe.return
+  }
+}
+}
+
+// -----
+
+// Layers are products where no module has a number. What a layer gives to the next one is
+// kept; the rest of it is computed again where it is read first: the last layer first.
+module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
+nn.weight @a role = parameter : tensor<8x8xf32>
+nn.weight @b role = parameter : tensor<8x8xf32>
+nn.weight @c role = parameter : tensor<8x8xf32>
+// EACH-LABEL: pipe.stage @three {
+// EACH:         %[[A:.*]] = nn.matmul %{{.*}}
+// EACH:         %[[TA:.*]] = nn.exp %[[A]]
+// EACH:         %[[B:.*]] = nn.matmul %[[TA]]
+// EACH:         %[[TB:.*]] = nn.exp %[[B]]
+// EACH:         pipe.return stash %[[TA]], %[[TB]] : tensor<4x8xf32>, tensor<4x8xf32>
+// EACH:       pipe.backward inputs [0] outputs []
+// EACH-NEXT:  ^bb0(%[[X:[^:]*]]: tensor<4x8xf32>, %[[GA:[^:]*]]: tensor<4x8xf32>, %[[GB:[^:]*]]: tensor<4x8xf32>)
+// EACH:         nn.matmul %[[GB]]
+// EACH:         nn.accumulate_gradient @c
+// EACH-NOT:     nn.exp
+// EACH:         nn.accumulate_gradient @b
+// EACH-NOT:     nn.exp
+// EACH:         nn.accumulate_gradient @a
+// Of two layers the first has one of its own again.
+// TWO-LABEL:  pipe.stage @three {
+// TWO:          pipe.return stash %{{[^,]*}} : tensor<4x8xf32>
+// TWO:        ^bb0(%[[X:[^:]*]]: tensor<4x8xf32>, %{{[^:]*}}: tensor<4x8xf32>)
+// TWO:          nn.accumulate_gradient @c
+// TWO:          %[[A:.*]] = nn.matmul %[[X]], %
+// TWO:          %[[TA:.*]] = nn.exp %[[A]]
+// TWO:          nn.accumulate_gradient @b
+// TWO:          nn.accumulate_gradient @a
+// ALL-LABEL:  pipe.stage @three {
+// ALL:          pipe.return{{$}}
+pipe.stage @three {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4x8xf32>):
+    %a = nn.parameter @a : tensor<8x8xf32>
+    %b = nn.parameter @b : tensor<8x8xf32>
+    %c = nn.parameter @c : tensor<8x8xf32>
+    %0 = nn.matmul %x, %a : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %1 = nn.exp %0 : tensor<4x8xf32>
+    %2 = nn.matmul %1, %b : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %3 = nn.exp %2 : tensor<4x8xf32>
+    %4 = nn.matmul %3, %c : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %5 = nn.exp %4 : tensor<4x8xf32>
+    %6 = nn.reduce_mean %5 axes = [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    pipe.report "loss" %6 : tensor<f32>
     pipe.return
   }
 }
