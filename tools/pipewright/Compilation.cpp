@@ -215,8 +215,6 @@ static std::string joinModes(llvm::ArrayRef<llvm::StringRef> modes) {
 void Compilation::chooseRemat() {
   if (options.pipelines.staged.remat != "auto")
     return;
-  constexpr llvm::StringLiteral all[] = {"none", "pointwise", "every:1",
-                                         "every:2", "full"};
   const bool forAll = !options.stageChoices.empty();
   CompileOptions decided = options;
   // By stage, once it is known where each is.
@@ -225,7 +223,7 @@ void Compilation::chooseRemat() {
     isChanged = false;
     decided.pipelines.staged.remat = joinModes(llvm::map_to_vector(
         trials, [&](const RematTrial &one) -> llvm::StringRef {
-          return all[one.level];
+          return kRematModesByTime[one.level];
         }));
     if (!options.memoryLimit)
       break;
@@ -236,7 +234,7 @@ void Compilation::chooseRemat() {
                                       [](Diagnostic &) { return success(); });
       choose();
       return failed(finish(Level::Allocated)) &&
-             recomputeMore(trials, forAll, std::size(all) - 1);
+             recomputeMore(trials, forAll, std::size(kRematModesByTime) - 1);
     });
     std::swap(options, tried);
   }

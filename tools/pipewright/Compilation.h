@@ -19,6 +19,11 @@
 
 namespace pipewright::tool {
 
+/// What `--remat auto` and `--search` try, in this order: what computes less
+/// again comes first.
+inline constexpr llvm::StringLiteral kRematModesByTime[] = {
+    "none", "pointwise", "every:1", "every:2", "full"};
+
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &given);

@@ -25,6 +25,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <tuple>
 
 using namespace mlir;
 
@@ -154,7 +155,7 @@ static llvm::Expected<std::optional<int64_t>> fixed(const OptionValues &given,
 std::vector<std::string> ConfigurationSearch::remats() const {
   if (given.isGiven("remat"))
     return {given["remat"].str()};
-  return {"none", "pointwise", "every:1", "full"};
+  return {std::begin(kRematModesByTime), std::end(kRematModesByTime)};
 }
 
 static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
@@ -318,7 +319,22 @@ void ConfigurationSearch::tryEachRank(Configuration one,
 }
 
 /// Behind all that are faster, or as fast with no more memory.
+/// Modes of recomputation may come to one program: a stage of one layer is a
+/// run of layers.
+static bool areAlike(const Configuration &a, const Configuration &b) {
+  return std::tie(a.ranks, a.replicas, a.zero, a.microBatchSize, a.stages,
+                  a.step, a.arenaBytes) == std::tie(b.ranks, b.replicas, b.zero,
+                                                    b.microBatchSize, b.stages,
+                                                    b.step, b.arenaBytes);
+}
+
 void ConfigurationSearch::add(Configuration one) {
+  if (llvm::any_of(planned, [&](const Configuration &other) {
+        return areAlike(one, other);
+      })) {
+    ++alike;
+    return;
+  }
   auto place = llvm::find_if(planned, [&](const Configuration &other) {
     return isShorterStep(one.step, other.step) ||
            (!isShorterStep(other.step, one.step) &&
@@ -377,7 +393,10 @@ void ConfigurationSearch::print(llvm::raw_ostream &os) const {
     os << ", at most " << codegen::formatBytes(*memoryLimit) << " on a rank";
   os << "\n"
      << planned.size() << " of "
-     << planned.size() + slower + tooLarge + impossible << " ways planned";
+     << planned.size() + alike + slower + tooLarge + impossible
+     << " ways planned";
+  if (alike > 0)
+    os << ", " << alike << " are the same programs";
   if (slower > 0)
     os << ", " << slower << " cannot be faster";
   if (tooLarge > 0)

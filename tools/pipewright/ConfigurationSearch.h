@@ -93,7 +93,7 @@ private:
   std::vector<Configuration> planned;
   /// What was not planned, or whose plan does not fit; the least that any of
   /// the latter needs.
-  int64_t impossible = 0, slower = 0, tooLarge = 0;
+  int64_t impossible = 0, slower = 0, tooLarge = 0, alike = 0;
   std::string reason;
 };
 
