@@ -4,8 +4,10 @@
     tools/bench/replicas.py [--model NAME] [--replicas 2] [--rounds 7] [--python PYTHON]
 
 The model is one of contests.py; each replica trains on the batch that it has there. Rounds
-alternate in one run: one program on one core; D replicas as threads, one core each, with all of
-the optimizer's states, with a part each (ZeRO-1), and with sums in buckets beside the backward;
+alternate in one run: one program on one core; D of these at once, a core each, that know nothing
+of each other, which is the most that the machine lets D replicas reach; D replicas as threads, one
+core each, with all of the optimizer's states, with a part each (ZeRO-1), and with sums in buckets
+beside the backward;
 PyTorch's DistributedDataParallel over gloo, D processes with one thread and one core each, eager
 and compiled. Prints a Markdown table of samples per second, and the medians of ratios: against one
 core, and against the faster of PyTorch's two. Needs D idle cores, a built Pipewright, and a Python
@@ -19,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -82,12 +85,18 @@ def main():
     # Ours and the peers' samples are random ones of the same shape.
     data = [f"{each.split('=')[0]}=random:{contest.batch * a.replicas * 4}"
             for each in contest.data(work)]
-    rates = {name: [] for name in (*programs, *peers)}
+    apart = f"{a.replicas} apart"
+    rates = {name: [] for name in ("1 core", apart, *programs, *peers)}
     for _ in range(a.rounds):
         for name in programs:
             count, on = (1, "0") if name == "1 core" else (a.replicas, cores)
             seconds = bench.step_seconds(os.path.join(work, name), contest.steps + 1, on, data=data)
             rates[name].append(count * contest.batch / seconds)
+        with ThreadPoolExecutor(a.replicas) as pool:
+            steps = pool.map(lambda core: bench.step_seconds(
+                os.path.join(work, "1 core"), contest.steps + 1, str(core), data=data),
+                range(a.replicas))
+            rates[apart].append(sum(contest.batch / seconds for seconds in steps))
         for name, peer in peers.items():
             rates[name].append(1e3 * a.replicas * contest.batch / peer.milliseconds(contest.steps))
     for peer in peers.values():

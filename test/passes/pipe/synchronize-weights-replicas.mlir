@@ -108,8 +108,9 @@
 // RUN: %{tied} | %{state} | sed 's/replicas = 3/&, zero = 1, clip_norm = 1.0 : f64/' | %{scheduled} --pipe-synchronize-weights --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule | FileCheck %s --check-prefix=CLIPPED
 // CLIPPED-LABEL: pipe.rank 0 train
 // CLIPPED:      pipe.task update @s0
-// CLIPPED:      pipe.collective all_gather in @s0
+// CLIPPED:      pipe.collective all_gather bucket 1 in @s0
 // CLIPPED:      pipe.wait_collective
+// CLIPPED-NEXT: pipe.wait_collective
 // CLIPPED-NEXT: pipe.merge_statistics in @s0 over replicas
 // CLIPPED-NEXT: }
 

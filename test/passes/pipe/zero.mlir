@@ -83,9 +83,10 @@
 // RUN: pipewright compile %models/byte-gpt.onnx --loss softmax-cross-entropy --precision bf16 --micro-batch-size 2 --micro-batches 2 --ranks 2 --data-parallel 2 --zero 1 --emit scheduled | sed 's/  */ /g' > %t.bf16
 // RUN: FileCheck %s --check-prefix=BF16 < %t.bf16
 // RUN: pipewright-opt %t.bf16 --pipe-verify-schedule -o /dev/null
-// BF16-NOT: all_gather in
-// BF16: %[[W:.*]] = pipe.collective all_gather rounded in @s0(%{{.*}}) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
+// BF16-NOT: all_gather {{in|bucket}}
+// BF16: %[[V:.*]] = pipe.collective all_gather rounded bucket 0 in @s0(%{{.*}}) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
+// BF16-NEXT: %[[W:.*]] = pipe.collective all_gather rounded bucket 1 in @s0(%[[V]]) over replicas : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
 // BF16: pipe.wait_collective %[[W]]
-// BF16-NOT: all_gather in
-// RUN: sed -e 's/all_gather rounded in @s0/all_gather in @s0/' %t.bf16 | not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=COPIES
+// BF16-NOT: all_gather {{in|bucket}}
+// RUN: sed -e 's/all_gather rounded bucket \(.\) in @s0/all_gather bucket \1 in @s0/' %t.bf16 | not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=COPIES
 // COPIES: error: 'pipe.task' op expects its weights, rounded to bf16, to be put together once, but they are 0 times
