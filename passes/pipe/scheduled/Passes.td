@@ -265,7 +265,7 @@ def PipeSynchronizeWeights
     Option<"tied", "tied", "std::string", /*default=*/"\"all-reduce\"",
            "all-reduce or owner: how weights that stages share are kept equal">,
     Option<"replicasFirst", "replicas-first", "bool", /*default=*/"false",
-           "ranks sum a weight of several behind the sum over replicas">
+           "ranks that share a weight sum it behind the sum over replicas">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

@@ -92,8 +92,8 @@ private:
   const Stages &stages;
   ArrayRef<int32_t> ranks;
   bool prefersOwners;
-  /// Ranks sum a weight of both behind the sum over replicas, and not the other
-  /// way round.
+  /// Ranks that share a weight sum it behind the sum over replicas, and not
+  /// before.
   bool replicasFirst;
   OpBuilder builder;
 };
