@@ -47,7 +47,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
 
 int64_t AttentionOp::getFlops() {
   return nn::attentionFlops(*this, rowsFirst(getQ(), getK()),
-                            nn::kForwardProducts);
+                            /*isBackward=*/false);
 }
 
 nn::PrecisionRule AttentionOp::getPrecision(OpOperand &operand) {
@@ -101,7 +101,7 @@ LogicalResult AttentionBackwardOp::inferReturnTypes(
 
 int64_t AttentionBackwardOp::getFlops() {
   return nn::attentionFlops(*this, rowsFirst(getQ(), getK()),
-                            nn::kBackwardProducts);
+                            /*isBackward=*/true);
 }
 
 nn::LibraryCall AttentionBackwardOp::getCall(StringRef) {
@@ -162,7 +162,7 @@ LogicalResult PackedAttentionOp::inferReturnTypes(
 }
 
 int64_t PackedAttentionOp::getFlops() {
-  return nn::attentionFlops(*this, packedSizes(getQkv()), nn::kForwardProducts);
+  return nn::attentionFlops(*this, packedSizes(getQkv()), /*isBackward=*/false);
 }
 
 nn::PrecisionRule PackedAttentionOp::getPrecision(OpOperand &operand) {
@@ -223,7 +223,7 @@ LogicalResult PackedAttentionBackwardOp::inferReturnTypes(
 
 int64_t PackedAttentionBackwardOp::getFlops() {
   return nn::attentionFlops(*this, packedSizes(getQkv()),
-                            nn::kBackwardProducts);
+                            /*isBackward=*/true);
 }
 
 nn::LibraryCall PackedAttentionBackwardOp::getCall(StringRef) {

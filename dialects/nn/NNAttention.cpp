@@ -115,16 +115,15 @@ LogicalResult pipewright::nn::checkStats(InferenceSite site, Value stats,
   return success();
 }
 
-/// Multiply-adds are counted 2 each, and each element of the softmax takes 5
-/// operations.
 int64_t pipewright::nn::attentionFlops(AttentionOpInterface op,
                                        const AttentionSizes &sizes,
-                                       int64_t products) {
-  auto [batch, heads, length, depth, keyHeads] = sizes;
-  int64_t scores = batch * heads * length * length;
-  if (op.getCausal())
-    scores = (scores + batch * heads * length) / 2;
-  return scores * (2 * products * depth + 5);
+                                       bool isBackward) {
+  runtime::AttentionShape shape = {.batch = sizes.batch,
+                                   .heads = sizes.heads,
+                                   .rows = sizes.length,
+                                   .depth = sizes.depth,
+                                   .causal = op.getCausal()};
+  return shape.operations(isBackward);
 }
 
 PrecisionRule pipewright::nn::attentionPrecision(AttentionOpInterface op,
@@ -200,7 +199,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *context,
 }
 
 int64_t AttentionOp::getFlops() {
-  return attentionFlops(*this, headsFirst(getQ(), getK()), kForwardProducts);
+  return attentionFlops(*this, headsFirst(getQ(), getK()),
+                        /*isBackward=*/false);
 }
 
 PrecisionRule AttentionOp::getPrecision(OpOperand &operand) {
@@ -249,7 +249,7 @@ LogicalResult AttentionBackwardOp::inferReturnTypes(
 }
 
 int64_t AttentionBackwardOp::getFlops() {
-  return attentionFlops(*this, headsFirst(getQ(), getK()), kBackwardProducts);
+  return attentionFlops(*this, headsFirst(getQ(), getK()), /*isBackward=*/true);
 }
 
 LibraryCall AttentionBackwardOp::getCall(StringRef) {

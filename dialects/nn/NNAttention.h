@@ -13,10 +13,6 @@
 
 namespace pipewright::nn {
 
-/// How many matrix products of T x T x D there are in a forward, and in a
-/// backward, which recomputes the scores.
-inline constexpr int64_t kForwardProducts = 2, kBackwardProducts = 5;
-
 /// The sizes of attention, in whatever order its operands have them.
 struct AttentionSizes {
   int64_t batch, heads, length, depth;
@@ -64,7 +60,7 @@ llvm::LogicalResult checkStats(InferenceSite site, mlir::Value stats,
                                const AttentionSizes &sizes);
 
 int64_t attentionFlops(AttentionOpInterface op, const AttentionSizes &sizes,
-                       int64_t products);
+                       bool isBackward);
 
 /// Operands are wanted in bf16, but for the mask.
 PrecisionRule attentionPrecision(AttentionOpInterface op,

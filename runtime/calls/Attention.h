@@ -14,6 +14,8 @@
 #include "runtime/calls/Fields.h"
 #include "runtime/core/Arena.h"
 
+#include <algorithm>
+
 namespace pipewright::runtime {
 
 /// Kernels of GPUs go to vectors of so many elements. cuDNN may have longer
@@ -58,6 +60,19 @@ struct AttentionShape {
   /// How many heads of q, one behind the other, read each head of k and v. The
   /// gradients of these are summed in the order of the heads of q.
   int64_t group() const { return keyHeads ? heads / keyHeads : 1; }
+
+  /// The arithmetic of the call: a multiply-add counts as 2, each element of
+  /// the softmax takes 5, scores that causal rows don't see cost nothing.
+  /// Forward has two matrix products, backward five: it computes the scores
+  /// again.
+  int64_t operations(bool isBackward) const {
+    const int64_t keys = columns ? columns : rows;
+    const int64_t diagonal = std::min(rows, keys);
+    const int64_t seen =
+        causal ? diagonal * (diagonal + 1) / 2 + (rows - diagonal) * keys
+               : rows * keys;
+    return batch * heads * seen * (2 * (isBackward ? 5 : 2) * depth + 5);
+  }
 
   PIPEWRIGHT_FIELDS(batch, heads, rows, columns, depth, scale, causal,
                     dropoutRate, dropoutId, maskBatch, maskHeads, maskRows,

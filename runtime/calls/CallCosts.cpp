@@ -94,9 +94,7 @@ CallCost pipewright::runtime::costOf(const AttentionShape &s, bool backward) {
       (s.keyHeads ? ", " + std::to_string(s.keyHeads) + " key heads" : "") +
       (s.softcap > 0 ? ", softcap" : "") +
       (backward && s.maskGradient ? ", mask gradient" : "");
-  cost.operations = (backward ? 5 : 2) * 2 *
-                    product({s.batch, s.heads, s.rows, columns, s.depth}) *
-                    (s.causal ? 0.5 : 1);
+  cost.operations = static_cast<double>(s.operations(backward));
   // q, o and k, v; backward reads them and dO, and writes dq, dk, dv.
   const double rows = product({s.batch, s.heads, s.rows, s.depth});
   const double keys = product({s.batch, s.heads / s.group(), columns, s.depth});

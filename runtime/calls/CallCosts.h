@@ -1,7 +1,7 @@
 //===- CallCosts.h - What library calls must do ----------------*- C++ -*-===//
 //
-// For profiles: a name that tells the shape, operations of the products, and
-// the bytes of all operands and results.
+// For profiles: a name that tells the shape, the arithmetic, and the bytes of
+// all operands and results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,6 @@ namespace pipewright::runtime {
 CallCost costOf(const MatmulShape &shape,
                 MatmulEpilogue epilogue = MatmulEpilogue::None);
 CallCost costOf(const ConvolutionShape &shape, ConvolutionDirection direction);
-/// Two products forward, five backward; half of each where it is causal.
 CallCost costOf(const AttentionShape &shape, bool backward);
 
 } // namespace pipewright::runtime
