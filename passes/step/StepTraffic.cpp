@@ -35,24 +35,9 @@ struct Exchange {
 
 } // namespace
 
-/// What somebody owns goes from all others to its owner, and from there to all
-/// others.
 Traffic Exchange::sentBy(int64_t member) const {
-  const runtime::CollectiveFacts &facts = runtime::factsOf(kind);
-  const std::vector<int64_t> bounds =
-      runtime::evenBounds(bytes / width, members);
-  auto ownedBy = [&](int64_t of) {
-    return width * runtime::ownedBy(kind, bounds, root, of).count();
-  };
-  auto isOwner = [&](int64_t of) { return !facts.rooted || of == root; };
-  Traffic sent;
-  if (facts.reduces)
-    for (int64_t other = 0; other < members; ++other)
-      if (other != member && isOwner(other))
-        sent += {1, ownedBy(other)};
-  if ((!facts.reduces || facts.replicates) && isOwner(member))
-    sent += {members - 1, (members - 1) * ownedBy(member)};
-  return sent;
+  return runtime::sentBy(kind, runtime::evenBounds(bytes / width, members),
+                         root, member, width);
 }
 
 /// Of a rank in all replicas.

@@ -10,6 +10,7 @@
 #define PIPEWRIGHT_RUNTIME_CALLS_COLLECTIVEPARTS_H
 
 #include "runtime/calls/CollectiveKinds.h"
+#include "runtime/core/Traffic.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -52,6 +53,27 @@ inline int64_t numbersFromOthers(CollectiveKind kind,
     return 0;
   const auto members = static_cast<int64_t>(bounds.size()) - 1;
   return (members - 1) * ownedBy(kind, bounds, root, member).count();
+}
+
+/// What a member gives to others, of numbers of `width` bytes: what somebody
+/// else owns goes to its owner, what it owns to all others. A part of no length
+/// is a message, too.
+inline Traffic sentBy(CollectiveKind kind, const std::vector<int64_t> &bounds,
+                      int64_t root, int64_t member, int64_t width) {
+  const CollectiveFacts &facts = factsOf(kind);
+  const auto members = static_cast<int64_t>(bounds.size()) - 1;
+  auto bytesOf = [&](int64_t of) {
+    return width * ownedBy(kind, bounds, root, of).count();
+  };
+  auto isOwner = [&](int64_t of) { return !facts.rooted || of == root; };
+  Traffic sent;
+  if (facts.reduces)
+    for (int64_t other = 0; other < members; ++other)
+      if (other != member && isOwner(other))
+        sent += {1, bytesOf(other)};
+  if ((!facts.reduces || facts.replicates) && isOwner(member))
+    sent += {members - 1, (members - 1) * bytesOf(member)};
+  return sent;
 }
 
 } // namespace pipewright::runtime

@@ -15,7 +15,10 @@ Rank::Rank(const Program &program, Transport &processes)
     : Worker(program, processes), arena(this->program().arenaBytes) {}
 
 /// Before the arena, which the state of libraries points into.
-Rank::~Rank() { dropLibraries(); }
+Rank::~Rank() {
+  dropLibraries();
+  leaveGroups();
+}
 
 void Rank::setUp() {
   if (program().setUp)

@@ -14,7 +14,8 @@
 using namespace pipewright::runtime;
 
 NcclGroups::Group::Group(Transport &control, const std::vector<int64_t> &given)
-    : members(given), transport(control, given), exchange(transport),
+    : members(given), transport(control, given),
+      exchange(Collectives::open(transport)),
       // Their bytes, as numbers that nobody adds.
       notices({CollectiveKind::AllGather, ElementType::F32,
                evenBounds(transport.size() * sizeof(Notice) / sizeof(float),
@@ -273,14 +274,14 @@ void NcclGroups::tell(Group &group, const Collective &what, CUevent done) {
   told.notices[group.transport.rank()] = {
       static_cast<int64_t>(what.kind), static_cast<int64_t>(what.type),
       what.count(), what.root, hashOfBounds(what.bounds)};
-  group.exchange.begin(group.notices, told.notices.data(), nullptr);
+  group.exchange->begin(group.notices, told.notices.data(), nullptr);
 }
 
 void NcclGroups::confirmOldest(Group &group) {
   Unconfirmed &told = group.told.front();
   const int64_t self = group.transport.rank();
   try {
-    group.exchange.finish();
+    group.exchange->finish();
   } catch (const DeadlinePassed &late) {
     throw DeadlinePassed(told.what.text() + ": " + late.what());
   }

@@ -57,7 +57,7 @@ private:
     const std::vector<int64_t> members;
     NcclCommunicator *communicator = nullptr;
     GroupTransport transport;
-    Collectives exchange;
+    std::unique_ptr<Collectives> exchange;
     const Collective notices;
     /// Stays where it is, as its exchange is under way.
     std::deque<Unconfirmed> told;

@@ -12,8 +12,9 @@
 // transport, not on who comes first. Then owners hand out what they have, to
 // who is to have it.
 //
-// Everything is one direct exchange of messages: over threads, MPI and TCP by
-// posts and waits (here), between GPUs by what DeviceLinks has.
+// Ranks that are threads read each other's numbers where they lie
+// (SharedCollectives.h), those that are processes exchange them directly, by
+// posts and waits (MessageCollectives.h); GPUs have what DeviceLinks has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,14 +24,16 @@
 #include "runtime/calls/CollectiveKinds.h"
 #include "runtime/calls/CollectiveParts.h"
 #include "runtime/core/ElementType.h"
-#include "runtime/net/Transport.h"
+#include "runtime/core/Traffic.h"
 
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace pipewright::runtime {
+
+class Transport;
 
 /// What all members have to say alike.
 struct Collective {
@@ -76,50 +79,45 @@ void checkCollective(const Collective &collective, int64_t members);
 std::string differenceText(int64_t rank, const Collective &what, int64_t other,
                            const Collective &theirs);
 
-/// Adds what a member owns of its own range and the same of the others', which
-/// lies in `scratch` one after the other in the order of the members; as a
-/// binary tree over them.
-void addParts(const Collective &collective, int64_t member, void *data,
-              const void *scratch);
+/// Throws the Error of a member that finishes more than it has begun.
+[[noreturn]] void failNotBegun(const Transport &group);
+
+/// Adds so many numbers of each member, of type F32 or BF16, to where `sums`
+/// is, which may be one of the members' places; as a binary tree over them.
+void addNumbers(ElementType type, const std::vector<const void *> &members,
+                int64_t count, void *sums);
 
 /// The collectives of one member of a group.
 class Collectives {
 public:
-  /// `group` has the members, and nobody else; see GroupTransport. Two groups
-  /// that share two members: both of these begin and finish what the two groups
-  /// do in one order.
-  explicit Collectives(Transport &group) : group(group) {}
+  /// `group` has the members, and nobody else (see GroupTransport), and
+  /// outlives this. Members open the groups that they share in one order. Two
+  /// groups that share two members: both of these begin and finish what the two
+  /// groups do in one order.
+  static std::unique_ptr<Collectives> open(Transport &group);
+  virtual ~Collectives() = default;
+  Collectives(const Collectives &) = delete;
+  Collectives &operator=(const Collectives &) = delete;
 
   /// Posts what can be posted, and never blocks. `data` is this member's range,
   /// `scratch` has scratchBytes. Both, and the collective, must stay until it
-  /// is finished.
-  void begin(const Collective &collective, void *data, void *scratch);
-  /// Finishes the oldest that was begun. Sums that are handed out go out here
-  /// alone: to hide all of an all-reduce, give its two halves.
-  void finish();
+  /// is finished; others may read and write the range until then.
+  virtual void begin(const Collective &collective, void *data,
+                     void *scratch) = 0;
+  /// Finishes the oldest that was begun. If it gives up because a deadline has
+  /// passed, it may be called again.
+  virtual void finish() = 0;
+  /// What this member has given to others since the last call, unless the
+  /// group's transport has counted it.
+  virtual Traffic takeSent() { return {}; }
 
   void run(const Collective &collective, void *data, void *scratch) {
     begin(collective, data, scratch);
     finish();
   }
 
-private:
-  struct Begun {
-    const Collective *collective;
-    char *data;
-    char *scratch;
-  };
-
-  /// Who gets something from whom, and who gives.
-  template <class Receive, class Send>
-  void exchange(const Collective &what, bool toOwners, const Receive &receive,
-                const Send &send);
-  void postToOwners(const Begun &begun);
-  void postFromOwners(const Begun &begun, Lane lane);
-  void wait(const Collective &what, bool toOwners, Lane lane);
-
-  Transport &group;
-  std::deque<Begun> begun;
+protected:
+  Collectives() = default;
 };
 
 } // namespace pipewright::runtime

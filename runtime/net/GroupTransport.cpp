@@ -3,6 +3,7 @@
 #include "runtime/net/GroupTransport.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/ProcessName.h"
+#include "runtime/net/Collectives.h"
 
 #include <algorithm>
 #include <utility>
@@ -23,4 +24,12 @@ GroupTransport::GroupTransport(Transport &whole, std::vector<int64_t> given)
   }
   if (self < 0)
     fail(processName(whole.rank()), " uses a group that it is no member of");
+}
+
+std::unique_ptr<Collectives>
+GroupTransport::openShared(const std::vector<int64_t> &some) {
+  std::vector<int64_t> inWhole;
+  for (const int64_t member : some)
+    inWhole.push_back(members.at(member));
+  return whole.openShared(inWhole);
 }

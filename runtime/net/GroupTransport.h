@@ -38,6 +38,8 @@ public:
   void waitSend(Line to) override { whole.waitSend(inWhole(to)); }
   void waitReceive(Line from) override { whole.waitReceive(inWhole(from)); }
   void poll() override { whole.poll(); }
+  std::unique_ptr<Collectives>
+  openShared(const std::vector<int64_t> &members) override;
   /// Ends the ranks outside of the group as well: a run ends as one.
   void abort(const std::string &message) override { whole.abort(message); }
   int64_t nameOf(int64_t member) const override {

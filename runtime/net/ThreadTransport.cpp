@@ -141,6 +141,25 @@ bool ThreadTransport::sleepUntil(std::condition_variable &changed,
   return test();
 }
 
+void ThreadTransport::waitUntil(const std::function<bool()> &test,
+                                std::condition_variable &changed,
+                                std::mutex &mutex, Sign::WaitReason what,
+                                int64_t peer, int64_t bytes) {
+  for (int round = 0; round < spinRounds && !test() && !world.failed(); ++round)
+    pauseBriefly();
+  if (test())
+    return;
+  std::unique_lock<std::mutex> lock(mutex);
+  const bool ended = sleepUntil(changed, lock, what, peer, bytes,
+                                [&] { return test() || world.failed(); });
+  if (test())
+    return;
+  if (world.failed())
+    failAborted();
+  if (!ended)
+    failDeadline(peer, waitText(what, bytes));
+}
+
 void ThreadTransport::wait(Line line, bool isSend) {
   Link &link = isSend ? outLink(line) : inLink(line);
   auto &[sizes, waited] = (isSend ? sends : receives)[line.index()];
@@ -151,24 +170,12 @@ void ThreadTransport::wait(Line line, bool isSend) {
   auto done = [&] {
     return link.completed.load(std::memory_order_acquire) > waited;
   };
-  auto broken = [&] {
-    return world.failed() || link.mismatch.load(std::memory_order_acquire);
-  };
-  for (int round = 0; round < spinRounds && !done() && !broken(); ++round)
-    pauseBriefly();
-  if (!done()) {
-    std::unique_lock<std::mutex> lock(link.mutex);
-    const bool ended =
-        sleepUntil(link.changed, lock, what, line.peer, sizes.front(),
-                   [&] { return done() || broken(); });
-    if (!done() && link.mismatch)
-      failSizes(isSend ? self : line.peer, isSend ? line.peer : self,
-                link.sentBytes, link.expectedBytes);
-    if (!done() && world.failed())
-      failAborted();
-    if (!ended)
-      failDeadline(line.peer, waitText(what, sizes.front()));
-  }
+  waitUntil(
+      [&] { return done() || link.mismatch.load(std::memory_order_acquire); },
+      link.changed, link.mutex, what, line.peer, sizes.front());
+  if (!done())
+    failSizes(isSend ? self : line.peer, isSend ? line.peer : self,
+              link.sentBytes, link.expectedBytes);
   ++waited;
   sizes.pop_front();
 }
@@ -191,9 +198,26 @@ void ThreadTransport::abort(const std::string &message) {
       world.firstFailure = message;
     world.aborted.store(true, std::memory_order_release);
   }
+  // Taken so that nobody is between its test and its sleep.
   for (Link &link : world.links) {
-    // Taken so that nobody is between its test and its sleep.
     std::lock_guard<std::mutex> lock(link.mutex);
     link.changed.notify_all();
   }
+  std::lock_guard<std::mutex> groupLock(world.groupMutex);
+  for (auto &[members, group] : world.groups) {
+    std::lock_guard<std::mutex> lock(group.mutex);
+    group.changed.notify_all();
+  }
+}
+
+SharedGroup &ThreadWorld::group(const std::vector<int64_t> &members,
+                                int64_t number) {
+  std::lock_guard<std::mutex> lock(groupMutex);
+  return groups.try_emplace({members, number}, members).first->second;
+}
+
+std::unique_ptr<Collectives>
+ThreadTransport::openShared(const std::vector<int64_t> &members) {
+  SharedGroup &group = world.group(members, opened[members]++);
+  return std::make_unique<SharedCollectives>(*this, group);
 }

@@ -1,26 +1,29 @@
 //===- ThreadTransport.h - Ranks as threads of one process -----*- C++ -*-===//
 //
 // Whichever end of a link comes second copies straight from the sender's
-// memory to the receiver's. Waits spin briefly, then sleep.
+// memory to the receiver's. Collectives read and write the members' memory
+// (SharedCollectives.h). Waits spin briefly, then sleep.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef PIPEWRIGHT_RUNTIME_NET_THREADTRANSPORT_H
 #define PIPEWRIGHT_RUNTIME_NET_THREADTRANSPORT_H
 
+#include "runtime/net/SharedCollectives.h"
 #include "runtime/net/Transport.h"
 
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 namespace pipewright::runtime {
 
-/// What the threads share: all links, and the first failure.
+/// What the threads share: all links and groups, and the first failure.
 class ThreadWorld {
 public:
   explicit ThreadWorld(int64_t size);
@@ -56,8 +59,13 @@ private:
     return links[from * ranks * laneCount + Line(to, lane).index()];
   }
 
+  /// The group that these ranks open as their n-th of the same members.
+  SharedGroup &group(const std::vector<int64_t> &members, int64_t number);
+
   const int64_t ranks;
   std::vector<Link> links;
+  std::mutex groupMutex;
+  std::map<std::pair<std::vector<int64_t>, int64_t>, SharedGroup> groups;
   std::atomic<bool> aborted{false};
   std::mutex mutex;
   std::string firstFailure;
@@ -80,6 +88,15 @@ public:
   void waitReceive(Line from) override;
   void poll() override;
   void abort(const std::string &message) override;
+  std::unique_ptr<Collectives>
+  openShared(const std::vector<int64_t> &members) override;
+
+  /// Waits until `test` holds, after whose change somebody wakes `changed`.
+  /// Throws an Error if all ranks wait and none comes further, one has failed,
+  /// or the deadline passes; it says what is waited for.
+  void waitUntil(const std::function<bool()> &test,
+                 std::condition_variable &changed, std::mutex &mutex,
+                 Sign::WaitReason what, int64_t peer, int64_t bytes);
 
 private:
   using Link = ThreadWorld::Link;
@@ -107,6 +124,8 @@ private:
   const int64_t self;
   /// The posts of each line.
   std::vector<Posted> sends, receives;
+  /// How many groups of these members it has opened.
+  std::map<std::vector<int64_t>, int64_t> opened;
   int64_t steps = 0;
 };
 

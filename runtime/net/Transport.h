@@ -42,6 +42,8 @@ std::string sizesText(int64_t from, int64_t to, int64_t sent, int64_t expected);
 [[noreturn]] void failSizes(int64_t from, int64_t to, int64_t sent,
                             int64_t expected);
 
+class Collectives;
+
 class Transport {
 public:
   virtual ~Transport() = default;
@@ -66,6 +68,12 @@ public:
   void barrier();
   /// Sums in the order of the ranks: the same bits on any transport.
   void sumToAll(double *values, int64_t count);
+
+  /// Collectives of these ranks, of which this is one, in memory that all of
+  /// them reach; null where ranks are processes. Members open their groups in
+  /// one order.
+  virtual std::unique_ptr<Collectives>
+  openShared(const std::vector<int64_t> &members);
 
   /// Wakes or ends all other ranks; the first message wins.
   virtual void abort(const std::string &message) = 0;

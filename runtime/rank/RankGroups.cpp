@@ -55,7 +55,7 @@ void RankGroups::begin(int64_t number, Collective what, void *data,
          scratch.bytes);
   const Begun &now =
       begun.emplace_back(Begun{number, std::move(what), Clock::now()});
-  group->exchange.begin(now.what, data, scratchData);
+  group->collectives->begin(now.what, data, scratchData);
 }
 
 const RankGroups::Begun &RankGroups::oldest() const {
@@ -66,15 +66,19 @@ const RankGroups::Begun &RankGroups::oldest() const {
 }
 
 void RankGroups::finishOldest() {
-  groups[oldest().group]->exchange.finish();
+  groups[oldest().group]->collectives->finish();
   begun.pop_front();
 }
 
 Traffic RankGroups::takeSent() {
   Traffic sent = ranks.takeSent();
   // Groups of ranks send through `ranks`.
-  for (const std::unique_ptr<Group> &group : groups)
-    if (group && !group->isOfRanks)
+  for (const std::unique_ptr<Group> &group : groups) {
+    if (!group)
+      continue;
+    sent += group->collectives->takeSent();
+    if (!group->isOfRanks)
       sent += group->transport.takeSent();
+  }
   return sent;
 }

@@ -59,11 +59,12 @@ private:
   struct Group {
     Group(Transport &transport, const std::vector<int64_t> &members,
           bool isOfRanks)
-        : transport(transport, members), exchange(this->transport),
+        : transport(transport, members),
+          collectives(Collectives::open(this->transport)),
           isOfRanks(isOfRanks) {}
 
     GroupTransport transport;
-    Collectives exchange;
+    std::unique_ptr<Collectives> collectives;
     const bool isOfRanks;
   };
 

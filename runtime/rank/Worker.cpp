@@ -20,6 +20,8 @@ Worker::~Worker() { dropLibraries(); }
 
 Transport &Worker::pipeline() { return groups->pipeline(); }
 
+void Worker::leaveGroups() { groups.reset(); }
+
 void Worker::dropLibraries() {
   for (auto &[key, state] : libraries)
     delete state;

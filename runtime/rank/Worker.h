@@ -236,6 +236,8 @@ protected:
   virtual std::vector<double>
   squaresOf(const std::vector<const TensorInfo *> &gradients) = 0;
 
+  /// Once its memory goes: no other member of a group uses it from now on.
+  void leaveGroups();
   /// Ends the state of kernel libraries now; the destructor does it otherwise.
   void dropLibraries();
   /// Leaves them to the end of the process.
@@ -247,7 +249,7 @@ private:
   const Program &whole;
   const Place place;
   Transport &processes;
-  const std::unique_ptr<RankGroups> groups;
+  std::unique_ptr<RankGroups> groups;
   FlightRecorder &recorder;
   BatchIo *io = nullptr;
   Trace *trace = nullptr;

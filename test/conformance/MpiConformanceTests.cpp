@@ -125,7 +125,7 @@ static int runScenario(const char *name) {
       const Collective what = {CollectiveKind::AllReduce, ElementType::F32,
                                evenBounds(1000, 3)};
       static std::vector<float> range(1000), scratch(1000);
-      Collectives(*transport).run(what, range.data(), scratch.data());
+      Collectives::open(*transport)->run(what, range.data(), scratch.data());
     }
     if (!std::strcmp(name, "collectives"))
       for (const Scenario &scenario : collectiveScenarios()) {

@@ -494,7 +494,7 @@ static int runScenario(const char *name) {
       const Collective what = {CollectiveKind::AllReduce, ElementType::F32,
                                evenBounds(1000, 4)};
       static std::vector<float> range(1000), scratch(1000);
-      Collectives(*transport).run(what, range.data(), scratch.data());
+      Collectives::open(*transport)->run(what, range.data(), scratch.data());
     }
     for (const Scenario &scenario : scenarios())
       if (!std::strcmp(name, scenario.name))

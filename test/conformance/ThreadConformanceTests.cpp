@@ -105,8 +105,8 @@ TEST(ThreadCollectives, AMemberThatFailsTakesTheOthersDown) {
   const auto errors = runRanks(4, [&](Transport &t) {
     if (t.rank() == 2)
       fail("it broke");
-    Collectives collectives(t);
-    collectives.run(what, ranges[t.rank()].data(), scratch[t.rank()].data());
+    Collectives::open(t)->run(what, ranges[t.rank()].data(),
+                              scratch[t.rank()].data());
   });
   EXPECT_EQ(errors[2], "it broke");
   for (const int rank : {0, 1, 3})
