@@ -37,6 +37,9 @@ public:
   }
   void waitSend(Line to) override { whole.waitSend(inWhole(to)); }
   void waitReceive(Line from) override { whole.waitReceive(inWhole(from)); }
+  bool isOver(Line line, bool isSend) override {
+    return whole.isOver(inWhole(line), isSend);
+  }
   void poll() override { whole.poll(); }
   std::unique_ptr<Collectives>
   openShared(const std::vector<int64_t> &members) override;

@@ -24,7 +24,7 @@ void MessageCollectives::exchange(const Collective &what, bool toOwners,
 
 /// What somebody owns goes to its owner, from everybody.
 void MessageCollectives::postToOwners(const Begun &op) {
-  const Collective &what = *op.collective;
+  const Collective &what = op.collective;
   const int64_t self = group.rank(), width = byteWidth(what.type);
   const int64_t own = what.ownedBy(self).count() * width;
   exchange(
@@ -42,7 +42,7 @@ void MessageCollectives::postToOwners(const Begun &op) {
 
 /// What somebody owns goes from its owner to everybody.
 void MessageCollectives::postFromOwners(const Begun &op, Lane lane) {
-  const Collective &what = *op.collective;
+  const Collective &what = op.collective;
   const int64_t width = byteWidth(what.type);
   const OwnedNumbers own = what.ownedBy(group.rank());
   exchange(
@@ -58,24 +58,31 @@ void MessageCollectives::postFromOwners(const Begun &op, Lane lane) {
       });
 }
 
-/// Those that are over already are not waited for again.
-void MessageCollectives::wait(Begun &op, bool toOwners, Lane lane) {
+/// `over` messages are over already, and not waited for again. Unless the wait
+/// may block, it ends before the first one for which it would have to. Whether
+/// all are over.
+bool MessageCollectives::wait(const Begun &op, bool toOwners, Lane lane,
+                              int64_t &over, bool blocks) {
   int64_t number = 0;
-  auto waitOnce = [&](auto waitForIt) {
-    if (number++ < op.over)
+  auto waitOnce = [&](int64_t m, bool isSend) {
+    const Line line(m, lane);
+    if (number++ != over || (!blocks && !group.isOver(line, isSend)))
       return;
-    waitForIt();
-    ++op.over;
+    if (isSend)
+      group.waitSend(line);
+    else
+      group.waitReceive(line);
+    ++over;
   };
   exchange(
-      *op.collective, toOwners,
-      [&](int64_t m) { waitOnce([&] { group.waitReceive({m, lane}); }); },
-      [&](int64_t m) { waitOnce([&] { group.waitSend({m, lane}); }); });
+      op.collective, toOwners, [&](int64_t m) { waitOnce(m, false); },
+      [&](int64_t m) { waitOnce(m, true); });
+  return over == number;
 }
 
 /// Others' numbers lie in the scratch memory, in the order of the members.
 void MessageCollectives::addOwned(const Begun &op) {
-  const Collective &what = *op.collective;
+  const Collective &what = op.collective;
   const OwnedNumbers owned = what.ownedBy(group.rank());
   const int64_t width = byteWidth(what.type);
   char *own = op.data + owned.begin * width;
@@ -89,32 +96,57 @@ void MessageCollectives::addOwned(const Begun &op) {
     addNumbers(what.type, members, owned.count(), own);
 }
 
+/// Until the sums of what this member owns are on their way to the others, or
+/// there are none and all is over; whether it came so far.
+bool MessageCollectives::goOn(Begun &op, bool blocks) {
+  const CollectiveFacts &facts = op.collective.facts();
+  if (op.isAdded)
+    return true;
+  if (!wait(op, facts.reduces, Lane::Collectives, op.over, blocks))
+    return false;
+  if (!facts.reduces)
+    return true;
+  addOwned(op);
+  op.isAdded = true;
+  if (facts.replicates)
+    postFromOwners(op, Lane::SecondHalves);
+  return true;
+}
+
 void MessageCollectives::begin(const Collective &collective, void *data,
                                void *scratch) {
   checkCollective(collective, group.size());
-  const Begun &op = begun.emplace_back(Begun{
-      &collective, static_cast<char *>(data), static_cast<char *>(scratch)});
-  if (collective.facts().reduces)
+  Begun &op = begun.emplace_back(*this, collective, data, scratch);
+  const CollectiveFacts &facts = collective.facts();
+  if (facts.reduces)
     postToOwners(op);
   else
     postFromOwners(op, Lane::Collectives);
+  group.addErrand(op);
 }
 
 void MessageCollectives::finish() {
   if (begun.empty())
     failNotBegun(group);
   Begun &op = begun.front();
-  const CollectiveFacts &facts = op.collective->facts();
-  if (!op.isAdded)
-    wait(op, facts.reduces, Lane::Collectives);
-  if (facts.reduces && !op.isAdded) {
-    addOwned(op);
-    op.isAdded = true;
-    op.over = 0;
-    if (facts.replicates)
-      postFromOwners(op, Lane::SecondHalves);
+  const CollectiveFacts &facts = op.collective.facts();
+  const Transport::ErrandsRest rest(group);
+  try {
+    goOn(op, true);
+    if (facts.reduces && facts.replicates)
+      wait(op, /*toOwners=*/false, Lane::SecondHalves, op.secondOver, true);
+  } catch (const DeadlinePassed &) {
+    throw;
+  } catch (...) {
+    // It will never be over.
+    group.removeErrand(op);
+    throw;
   }
-  if (facts.reduces && facts.replicates)
-    wait(op, /*toOwners=*/false, Lane::SecondHalves);
+  group.removeErrand(op);
   begun.pop_front();
+}
+
+MessageCollectives::~MessageCollectives() {
+  for (Begun &op : begun)
+    group.removeErrand(op);
 }

@@ -1,8 +1,9 @@
 //===- MessageCollectives.h - Collectives by messages ----------*- C++ -*-===//
 //
 // One direct exchange: each member sends to each owner what that one adds, and
-// owners send what they have. Sums that are handed out go out in `finish`
-// alone: to hide all of an all-reduce, give its two halves.
+// owners send what they have. Sums go out as soon as their owner waits for
+// something, whatever it is, or polls (Errand in Transport.h): nobody needs the
+// others to wait for the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,17 +20,27 @@ namespace pipewright::runtime {
 class MessageCollectives : public Collectives {
 public:
   explicit MessageCollectives(Transport &group) : group(group) {}
+  ~MessageCollectives() override;
 
   void begin(const Collective &collective, void *data, void *scratch) override;
   void finish() override;
 
 private:
-  struct Begun {
-    const Collective *collective;
-    char *data;
-    char *scratch;
-    /// How many messages of it are over.
-    int64_t over = 0;
+  struct Begun final : Errand {
+    Begun(MessageCollectives &owner, const Collective &collective, void *data,
+          void *scratch)
+        : owner(owner), collective(collective), data(static_cast<char *>(data)),
+          scratch(static_cast<char *>(scratch)) {}
+    bool advance() override { return owner.goOn(*this, false); }
+
+    MessageCollectives &owner;
+    const Collective &collective;
+    char *const data;
+    char *const scratch;
+    /// How many messages of its first half, or only one, are over, and of its
+    /// second half.
+    int64_t over = 0, secondOver = 0;
+    /// The sums of what this member owns are there.
     bool isAdded = false;
   };
 
@@ -39,7 +50,9 @@ private:
                 const Send &send);
   void postToOwners(const Begun &begun);
   void postFromOwners(const Begun &begun, Lane lane);
-  void wait(Begun &begun, bool toOwners, Lane lane);
+  bool wait(const Begun &begun, bool toOwners, Lane lane, int64_t &over,
+            bool blocks);
+  bool goOn(Begun &begun, bool blocks);
   void addOwned(const Begun &begun);
 
   Transport &group;

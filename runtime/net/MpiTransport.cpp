@@ -113,6 +113,7 @@ public:
   void postReceive(Line from, void *data, int64_t bytes) override;
   void waitSend(Line to) override;
   void waitReceive(Line from) override;
+  bool isOver(Line line, bool isSend) override;
   void poll() override;
   void abort(const std::string &message) override;
 
@@ -331,6 +332,7 @@ void MpiTransport::waitFor(Sign::WaitReason what, int64_t peer, int64_t bytes,
       if (!std::exchange(told, true))
         tell(what);
       failIfBroken();
+      advanceErrands();
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     } else if (waited > 50e-6) {
       sched_yield();
@@ -338,6 +340,24 @@ void MpiTransport::waitFor(Sign::WaitReason what, int64_t peer, int64_t bytes,
   }
   if (told)
     tell(Sign::None);
+}
+
+/// Does not free the request, so that the wait still finds it, and tells what
+/// is wrong with it.
+static bool hasEnded(MPI_Request request) {
+  int done = 0;
+  const int code = MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+  return done != 0 || code != MPI_SUCCESS;
+}
+
+bool MpiTransport::isOver(Line line, bool isSend) {
+  const std::deque<Post> &posts = (isSend ? sends : receives)[line.index()];
+  if (posts.empty())
+    return true;
+  // A send of another size may never leave, but its notice comes.
+  const Post &post = posts.front();
+  return hasEnded(post.requests[1]) &&
+         ((isSend && post.notice != post.bytes) || hasEnded(post.requests[0]));
 }
 
 static bool isDone(MPI_Request &request) {
@@ -401,11 +421,9 @@ void MpiTransport::poll() {
   failIfBroken();
   for (auto *side : {&sends, &receives})
     for (std::deque<Post> &posts : *side)
-      for (Post &post : posts) {
-        // Does not free the request, so that the wait still finds it.
-        int done = 0;
-        MPI_Request_get_status(post.requests[0], &done, MPI_STATUS_IGNORE);
-      }
+      for (const Post &post : posts)
+        hasEnded(post.requests[0]);
+  advanceErrands();
 }
 
 void MpiTransport::abort(const std::string &message) {

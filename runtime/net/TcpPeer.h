@@ -27,6 +27,8 @@ struct Send {
   int64_t left = -1;
   /// What the receiver expects, if that is another size.
   int64_t expected = -1;
+
+  bool isOver() const { return left == 0 || expected >= 0; }
 };
 
 struct Receive {
@@ -36,6 +38,8 @@ struct Receive {
   bool done = false;
   /// What the sender sends, if that is another size.
   int64_t sent = -1;
+
+  bool isOver() const { return done || sent >= 0; }
 };
 
 /// A frame that goes out.

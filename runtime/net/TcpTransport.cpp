@@ -39,6 +39,7 @@ public:
   void postReceive(Line from, void *data, int64_t bytes) override;
   void waitSend(Line to) override;
   void waitReceive(Line from) override;
+  bool isOver(Line line, bool isSend) override;
   void poll() override;
   void abort(const std::string &message) override;
 
@@ -298,6 +299,7 @@ void TcpTransport::waitFor(Sign::WaitReason what, int64_t peer, int64_t bytes,
     failIfBroken(peer, waitText(what, bytes));
     if (patience.passed())
       failDeadline(peer, waitText(what, bytes));
+    advanceErrands();
     // Not for ever: an abort may come from another thread.
     progress(patience.milliseconds(100));
   }
@@ -309,7 +311,7 @@ void TcpTransport::waitSend(Line to) {
     fail(processName(self), " waits for a send that it has not posted");
   Send &send = state.sends.front();
   waitFor(waitOf(to.lane, true), to.peer, send.bytes,
-          [&] { return send.left == 0 || send.expected >= 0; });
+          [&] { return send.isOver(); });
   if (send.expected >= 0)
     failSizes(self, to.peer, send.bytes, send.expected);
   std::lock_guard<std::mutex> lock(mutex);
@@ -323,12 +325,20 @@ void TcpTransport::waitReceive(Line from) {
     fail(processName(self), " waits for a receive that it has not posted");
   Receive &receive = state.receives.front();
   waitFor(waitOf(from.lane, false), from.peer, receive.bytes,
-          [&] { return receive.done || receive.sent >= 0; });
+          [&] { return receive.isOver(); });
   if (receive.sent >= 0)
     failSizes(from.peer, self, receive.sent, receive.bytes);
   std::lock_guard<std::mutex> lock(mutex);
   state.receives.pop_front();
   --state.receivesFilled;
+}
+
+bool TcpTransport::isOver(Line line, bool isSend) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const LaneState &state = at(line);
+  if (isSend)
+    return state.sends.empty() || state.sends.front().isOver();
+  return state.receives.empty() || state.receives.front().isOver();
 }
 
 void TcpTransport::poll() {
@@ -339,6 +349,7 @@ void TcpTransport::poll() {
   lastPoll = now;
   progress(0);
   failIfBroken(-1, "");
+  advanceErrands();
 }
 
 // --- Ending ------------------------------------------------------------------

@@ -184,6 +184,13 @@ void ThreadTransport::waitSend(Line to) { wait(to, true); }
 
 void ThreadTransport::waitReceive(Line from) { wait(from, false); }
 
+bool ThreadTransport::isOver(Line line, bool isSend) {
+  const Link &link = isSend ? outLink(line) : inLink(line);
+  const Posted &posted = (isSend ? sends : receives)[line.index()];
+  return link.completed.load(std::memory_order_acquire) > posted.waited ||
+         link.mismatch.load(std::memory_order_acquire);
+}
+
 void ThreadTransport::poll() {
   // Copies need no help, but a rank in a long computation should notice that
   // another one has failed.

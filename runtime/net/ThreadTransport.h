@@ -86,6 +86,7 @@ public:
   void postReceive(Line from, void *data, int64_t bytes) override;
   void waitSend(Line to) override;
   void waitReceive(Line from) override;
+  bool isOver(Line line, bool isSend) override;
   void poll() override;
   void abort(const std::string &message) override;
   std::unique_ptr<Collectives>

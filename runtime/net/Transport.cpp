@@ -29,6 +29,30 @@ void Transport::exchangeWithAll(const double *own, double *all, int64_t count) {
   forOthers([&](int64_t, Line line) { waitSend(line); });
 }
 
+void Transport::addErrand(Errand &errand) {
+  common->errands.push_back(&errand);
+}
+
+void Transport::removeErrand(Errand &errand) {
+  std::erase(common->errands, &errand);
+}
+
+Transport::ErrandsRest::ErrandsRest(Transport &transport)
+    : rests(transport.common->errandsRest), before(rests) {
+  rests = true;
+}
+
+Transport::ErrandsRest::~ErrandsRest() { rests = before; }
+
+void Transport::advanceErrands() {
+  if (common->errandsRest)
+    return;
+  const ErrandsRest rest(*this);
+  for (Errand *errand : common->errands)
+    if (!errand->advance())
+      return;
+}
+
 std::unique_ptr<Collectives>
 Transport::openShared(const std::vector<int64_t> &members) {
   (void)members;

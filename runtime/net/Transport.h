@@ -44,6 +44,17 @@ std::string sizesText(int64_t from, int64_t to, int64_t sent, int64_t expected);
 
 class Collectives;
 
+/// Something that other ranks need, and that takes no wait of this one.
+class Errand {
+public:
+  /// Goes on as far as it can without a wait; whether others may go on behind
+  /// it.
+  virtual bool advance() = 0;
+
+protected:
+  ~Errand() = default;
+};
+
 class Transport {
 public:
   virtual ~Transport() = default;
@@ -60,8 +71,29 @@ public:
   /// sizes differ, or when the deadline passes.
   virtual void waitSend(Line to) = 0;
   virtual void waitReceive(Line from) = 0;
-  /// Lets transfers make progress; returns at once.
+  /// Whether the wait for the oldest outstanding one of the line would return,
+  /// or throw, at once.
+  virtual bool isOver(Line line, bool isSend) = 0;
+  /// Lets transfers and errands make progress; returns at once.
   virtual void poll() = 0;
+
+  /// Waits and polls advance it beside what they do, on the rank's thread, from
+  /// now on until it is removed. One that cannot go on keeps those that were
+  /// added behind it.
+  void addErrand(Errand &errand);
+  /// Waits of the caller advance no errands while this is there.
+  class ErrandsRest {
+  public:
+    explicit ErrandsRest(Transport &transport);
+    ~ErrandsRest();
+    ErrandsRest(const ErrandsRest &) = delete;
+    ErrandsRest &operator=(const ErrandsRest &) = delete;
+
+  private:
+    bool &rests;
+    const bool before;
+  };
+  void removeErrand(Errand &errand);
 
   /// Every rank must call these; they wait for each other. Transfers that are
   /// outstanding do not matter to them.
@@ -100,6 +132,9 @@ protected:
   };
   explicit Transport(PartOf part) : common(part.whole.common) {}
 
+  /// For waits that last, and polls.
+  void advanceErrands();
+
   double silence() const { return common->silenceSeconds; }
   /// Throws what a wait says when it gives up: who waits for whom, for what.
   /// A peer of -1 is not known.
@@ -124,6 +159,9 @@ private:
     /// What ranks give to sums. It lives on when a sum fails: others may still
     /// write to it.
     std::vector<double> parts;
+    /// In the order in which they were added.
+    std::vector<Errand *> errands;
+    bool errandsRest = false;
   };
   std::shared_ptr<Common> common;
 };
