@@ -23,8 +23,10 @@
 // The text leaves three choices open: whether a forward may delay the first I
 // that a small gap separates it from, whether an I goes before a forward
 // whenever both could run, and whether every gap is filled with a W. All eight
-// ways are tried, and the shortest step wins; of equal ones, the one with the
-// shortest span. The paper then improves the result by integer programming,
+// ways are tried, and beside them the handmade orders `zb-h1` and `zb-h2` where
+// their stashes fit (on 16 and 32 ranks the paper's bubble rates of `zb-1p` are
+// those of `zb-h1`), and the shortest step wins; of equal ones, the one with
+// the shortest span. The paper then improves the result by integer programming,
 // which its authors' program leaves out by default, and so do we. For large
 // schedules the choice is made on fewer micro-batches.
 //
@@ -231,10 +233,16 @@ private:
     int64_t perRank = options.stages / options.ranks;
     return (3 * options.microBatches * perRank + idleSlots) * times.forward;
   }
-  llvm::Expected<Schedule> orderWith(Knobs knobs, const Schedule &frame,
+  /// An order by the rule with these knobs, or by another policy.
+  struct Way {
+    Knobs knobs = {};
+    const Policy *policy = nullptr;
+  };
+  std::vector<Way> waysFor(const ScheduleOptions &options) const;
+  llvm::Expected<Schedule> orderWith(const Way &way, const Schedule &frame,
                                      const ScheduleOptions &options) const;
-  llvm::Expected<Knobs> chooseKnobs(Schedule frame,
-                                    const ScheduleOptions &options) const;
+  llvm::Expected<Way> chooseWay(Schedule frame,
+                                const ScheduleOptions &options) const;
 
   llvm::StringLiteral ownName, ownSummary;
   int64_t share;
@@ -242,36 +250,60 @@ private:
 
 } // namespace
 
+std::vector<ZeroBubbleAuto::Way>
+ZeroBubbleAuto::waysFor(const ScheduleOptions &options) const {
+  std::vector<Way> ways;
+  for (int i = 0; i < 8; ++i)
+    ways.push_back({.knobs = {(i & 1) != 0, (i & 2) != 0, (i & 4) != 0}});
+  for (const Policy *policy : {&zbH1Policy(), &zbH2Policy()}) {
+    int64_t most = 0;
+    for (int64_t rank = 0; rank < options.ranks; ++rank)
+      most = std::max(most, policy->maxInFlight(options, rank));
+    if (most <= limitOf(options))
+      ways.push_back({.policy = policy});
+  }
+  return ways;
+}
+
 llvm::Expected<Schedule>
-ZeroBubbleAuto::orderWith(Knobs knobs, const Schedule &frame,
+ZeroBubbleAuto::orderWith(const Way &way, const Schedule &frame,
                           const ScheduleOptions &options) const {
+  if (way.policy) {
+    ScheduleOptions its = {options.ranks, options.stages, frame.microBatches};
+    llvm::Expected<Schedule> schedule = way.policy->build(its);
+    if (schedule)
+      for (std::vector<Task> &order : schedule->order)
+        llvm::erase_if(order, [](const Task &task) {
+          return task.kind == TaskKind::Update;
+        });
+    return schedule;
+  }
   ListOptions list;
   list.costs = options.costs;
   list.edges = options.edges;
   list.splitsBackward = true;
   list.limits.assign(options.ranks, {limitOf(options)});
-  ZeroBubbleRule rule(knobs, options.ranks);
+  ZeroBubbleRule rule(way.knobs, options.ranks);
   Schedule schedule = frame;
   if (llvm::Error error = orderByRule(schedule, list, rule))
     return error;
   return schedule;
 }
 
-llvm::Expected<Knobs>
-ZeroBubbleAuto::chooseKnobs(Schedule frame,
-                            const ScheduleOptions &options) const {
-  // Warm-up, cool-down and a few periods between them tell the knobs apart.
+llvm::Expected<ZeroBubbleAuto::Way>
+ZeroBubbleAuto::chooseWay(Schedule frame,
+                          const ScheduleOptions &options) const {
+  // Warm-up, cool-down and a few periods between them tell the ways apart.
   constexpr int64_t enoughPairs = 1 << 14;
   frame.microBatches =
       std::min(frame.microBatches,
                std::max(4 * options.ranks, enoughPairs / options.ranks));
   TaskCosts uniform = TaskCosts::uniform(frame.stages, 1, 2);
   const TaskCosts &costs = options.costs ? *options.costs : uniform;
-  Knobs best;
+  Way best;
   std::pair<double, double> least{std::numeric_limits<double>::infinity(), 0};
-  for (int i = 0; i < 8; ++i) {
-    Knobs knobs{(i & 1) != 0, (i & 2) != 0, (i & 4) != 0};
-    llvm::Expected<Schedule> schedule = orderWith(knobs, frame, options);
+  for (const Way &way : waysFor(options)) {
+    llvm::Expected<Schedule> schedule = orderWith(way, frame, options);
     if (!schedule)
       return schedule.takeError();
     for (int32_t stage = 0; stage < frame.stages; ++stage)
@@ -284,7 +316,7 @@ ZeroBubbleAuto::chooseKnobs(Schedule frame,
                                    simulation->spanStepTime};
     if (time < least) {
       least = time;
-      best = knobs;
+      best = way;
     }
   }
   return best;
@@ -296,10 +328,10 @@ llvm::Error ZeroBubbleAuto::orderRanks(Schedule &schedule,
     schedule.order[0] = orderOfOnlyRank(schedule, /*splits=*/true);
     return llvm::Error::success();
   }
-  llvm::Expected<Knobs> knobs = chooseKnobs(schedule, options);
-  if (!knobs)
-    return knobs.takeError();
-  llvm::Expected<Schedule> ordered = orderWith(*knobs, schedule, options);
+  llvm::Expected<Way> way = chooseWay(schedule, options);
+  if (!way)
+    return way.takeError();
+  llvm::Expected<Schedule> ordered = orderWith(*way, schedule, options);
   if (!ordered)
     return ordered.takeError();
   schedule.order = std::move(ordered->order);
