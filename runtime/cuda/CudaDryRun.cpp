@@ -5,6 +5,7 @@
 #include "runtime/core/Text.h"
 #include "runtime/cuda/CudaPlatform.h"
 #include "runtime/cuda/GpuMemory.h"
+#include "runtime/cuda/LocalGroups.h"
 #include "runtime/cuda/ProcessGroups.h"
 #include "runtime/cuda/Rounds.h"
 #include "runtime/net/Bootstrap.h"
@@ -70,8 +71,10 @@ static Placement placementOf(const Program &program,
   int64_t available = placement.ranksHere;
   if (!options.gpus.empty())
     available = 1 + *std::max_element(options.gpus.begin(), options.gpus.end());
-  const GpuChoice choice = chooseGpus(ranks, placement.ranksHere,
-                                      placement.processes, available, options);
+  // GPUs are taken to reach each other's memory.
+  const GpuChoice choice = chooseGpus(
+      ranks, placement.ranksHere, placement.processes, available, options,
+      [&](const auto &) { return fitsLocalGroups(program); });
   placement.links = choice.links;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     GpuMemory memory =
@@ -178,17 +181,15 @@ static std::string linksText(const Program &program, LinkKind kind,
     return "none";
   std::string text = groupedText(links.size()) + " from rank to rank, ";
   if (kind == LinkKind::Local)
-    return text + "cuda-local: copies within the process, no communicators";
+    return text + "cuda-local: copies within the process, no communicators" +
+           (isChosen ? ""
+                     : "; where GPUs do not reach each other's memory nccl, "
+                       "which --transport nccl shows");
   std::vector<std::vector<int64_t>> ends;
   for (const auto &[from, to] : links)
     ends.push_back({from, to});
-  text += "nccl: " + counted(links.size(), "communicator") +
-          " of 2 ranks, made in " + roundsText(ends);
-  const int64_t ranks = program.mesh().size();
-  if (!isChosen)
-    text += "; with fewer than " + counted(ranks, "GPU") +
-            " cuda-local, which --transport cuda-local shows";
-  return text;
+  return text + "nccl: " + counted(links.size(), "communicator") +
+         " of 2 ranks, made in " + roundsText(ends);
 }
 
 static std::string groupsText(const Program &program, LinkKind kind) {
@@ -271,20 +272,16 @@ Lines pipewright::runtime::gpuLines(const Program &program,
   const std::optional<LinkKind> asked = options.links;
   const int64_t ranks = program.mesh().size();
   const Placement placement = placementOf(program, settings);
-  const bool isNccl = asked == LinkKind::Nccl;
-  const bool isLocal = asked == LinkKind::Local;
+  const bool isNccl = placement.links == LinkKind::Nccl;
   std::string needs = "a GPU";
-  if (ranks > 1 && isNccl)
-    needs = counted(ranks, "GPU") + ", one for each rank";
-  else if (ranks > 1 && isLocal)
-    needs = "a GPU or several, shared by " + counted(ranks, "rank");
-  else if (ranks > 1)
+  if (ranks > 1)
     needs = counted(ranks, "GPU") +
-            " (--transport nccl), or fewer that ranks share (cuda-local)";
+            (isNccl ? ", one for each rank" : ", or fewer that ranks share");
   std::string opened = "libcuda.so.1";
-  if (ranks > 1 && !isLocal)
-    opened +=
-        isNccl ? ", libnccl.so.2" : ", libnccl.so.2 (if --transport nccl)";
+  if (ranks > 1 && isNccl)
+    opened += ", libnccl.so.2";
+  else if (ranks > 1 && !asked)
+    opened += ", libnccl.so.2 (where GPUs do not reach each other's memory)";
   Lines lines = {{"kernels", kernelsText(*program.device)},
                  {"needs", needs},
                  {"opens", opened + "; libcublasLt.so.13 for matrix products, "
@@ -294,9 +291,7 @@ Lines pipewright::runtime::gpuLines(const Program &program,
   addGpus(lines, placement);
   if (ranks > 1) {
     lines.emplace_back("links",
-                       linksText(program, placement.links,
-                                 asked.has_value() || placement.processes ||
-                                     !options.gpus.empty()));
+                       linksText(program, placement.links, asked.has_value()));
     lines.emplace_back("groups", groupsText(program, placement.links));
   }
   lines.emplace_back("streams", allStreamsText(program, placement));

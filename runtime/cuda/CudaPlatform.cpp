@@ -8,6 +8,7 @@
 #include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/Environment.h"
 #include "runtime/cuda/GpuMemory.h"
+#include "runtime/cuda/LocalGroups.h"
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/NcclLinks.h"
@@ -81,7 +82,8 @@ CudaOptions CudaOptions::of(const RunSettings &settings) {
 
 static std::vector<PlatformOption> gpuOptions() {
   using Text = const std::string &;
-  return {{"--transport", "NAME", "nccl, or cuda-local: ranks may share a GPU",
+  return {{"--transport", "NAME",
+           "cuda-local: ranks are threads, and may share a GPU; or nccl",
            [](Text t) { parseLinks(t); }},
           {"--gpus", "LIST", "numbers of the GPUs to use, as 0,2 (all)",
            [](Text t) { parseGpus(t); }, /*isOwn=*/true},
@@ -122,24 +124,34 @@ static std::vector<int64_t> usableGpus(int64_t available,
   return usable;
 }
 
+/// Neighbours share a GPU rather than ranks that are far apart.
+static std::vector<int64_t> spread(const std::vector<int64_t> &usable,
+                                   int64_t ranks) {
+  const int64_t count = usable.size();
+  std::vector<int64_t> gpus;
+  for (int64_t i = 0; i < ranks; ++i)
+    gpus.push_back(usable[i * std::min(count, ranks) / ranks]);
+  return gpus;
+}
+
 GpuChoice pipewright::runtime::chooseGpus(int64_t ranks, int64_t ranksHere,
                                           bool processes, int64_t available,
-                                          const CudaOptions &options) {
+                                          const CudaOptions &options,
+                                          const CanBeLocal &canBeLocal) {
   const std::vector<int64_t> usable = usableGpus(available, options);
   const int64_t count = usable.size();
   GpuChoice choice;
   const bool enough = count >= ranksHere;
-  choice.links = options.links         ? *options.links
-                 : processes           ? LinkKind::Nccl
-                 : enough && ranks > 1 ? LinkKind::Nccl
-                                       : LinkKind::Local;
+  choice.gpus = spread(usable, ranksHere);
+  const bool mustBeNccl =
+      processes || (enough && ranks > 1 && !canBeLocal(choice.gpus));
+  choice.links = options.links ? *options.links
+                 : mustBeNccl  ? LinkKind::Nccl
+                               : LinkKind::Local;
   if (choice.links == LinkKind::Local) {
     if (processes && ranks > 1)
       fail("--transport cuda-local expects all ranks in one process: start the "
            "program by itself, without mpirun or torchrun");
-    // Neighbours share a GPU rather than ranks that are far apart.
-    for (int64_t i = 0; i < ranksHere; ++i)
-      choice.gpus.push_back(usable[i * std::min(count, ranksHere) / ranksHere]);
     return choice;
   }
   if (enough) {
@@ -385,18 +397,22 @@ CudaPlatform::createThreads(const Program &program,
   const int64_t count = program.mesh().size();
   std::vector<int64_t> ranks(count);
   std::iota(ranks.begin(), ranks.end(), 0);
-  return std::make_unique<CudaRanks>(program, settings,
-                                     chooseGpus(count, count, false,
-                                                Device::count(),
-                                                CudaOptions::of(settings)),
-                                     ranks, /*isOneHost=*/true);
+  return std::make_unique<CudaRanks>(
+      program, settings,
+      chooseGpus(
+          count, count, false, Device::count(), CudaOptions::of(settings),
+          [&](const std::vector<int64_t> &gpus) {
+            return fitsLocalGroups(program) && Device::reachEachOther(gpus);
+          }),
+      ranks, /*isOneHost=*/true);
 }
 
 std::unique_ptr<RankFactory>
 CudaPlatform::createProcess(const Program &program, const RunSettings &settings,
                             RankOnHost place, Transport &transport) const {
-  GpuChoice choice = chooseGpus(program.mesh().size(), place.count, true,
-                                Device::count(), CudaOptions::of(settings));
+  GpuChoice choice =
+      chooseGpus(program.mesh().size(), place.count, true, Device::count(),
+                 CudaOptions::of(settings), [](const auto &) { return false; });
   choice.gpus = {choice.gpus.at(place.index)};
   auto ranks = std::make_unique<CudaRanks>(
       program, settings, std::move(choice),

@@ -7,6 +7,7 @@
 #include "runtime/cuda/DeviceKernel.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -39,10 +40,14 @@ struct GpuChoice {
   std::vector<int64_t> gpus;
 };
 
+/// Whether ranks that are threads can do without NCCL on these GPUs.
+using CanBeLocal = std::function<bool(const std::vector<int64_t> &gpus)>;
+
 /// Chooses for `ranksHere` ranks of this host, of `ranks` in all, where the
 /// driver shows `available` GPUs. Throws an Error when they are too few.
 GpuChoice chooseGpus(int64_t ranks, int64_t ranksHere, bool processes,
-                     int64_t available, const CudaOptions &options);
+                     int64_t available, const CudaOptions &options,
+                     const CanBeLocal &canBeLocal);
 
 /// Ranks take GPUs of NVIDIA.
 const Platform &cudaPlatform();

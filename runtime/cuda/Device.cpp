@@ -9,6 +9,24 @@
 
 using namespace pipewright::runtime;
 
+bool Device::reachEachOther(const std::vector<int64_t> &numbers) {
+  auto deviceOf = [](int64_t number) {
+    CUdevice device = 0;
+    PIPEWRIGHT_CUDA(cuDeviceGet(&device, static_cast<int>(number)));
+    return device;
+  };
+  for (const int64_t from : numbers)
+    for (const int64_t to : numbers) {
+      int can = 1;
+      if (from != to)
+        PIPEWRIGHT_CUDA(
+            cuDeviceCanAccessPeer(&can, deviceOf(from), deviceOf(to)));
+      if (!can)
+        return false;
+    }
+  return true;
+}
+
 int64_t Device::count() {
   int devices = 0;
   PIPEWRIGHT_CUDA(cuDeviceGetCount(&devices));

@@ -24,6 +24,8 @@ class Device {
 public:
   /// How many GPUs the driver shows.
   static int64_t count();
+  /// Whether each of these, by number, can read the memory of each other one.
+  static bool reachEachOther(const std::vector<int64_t> &numbers);
   /// The GPU with this number; the same object as long as anybody holds it.
   static std::shared_ptr<Device> open(int64_t number);
   ~Device();

@@ -82,11 +82,13 @@ void pipewright::runtime::copyToDevice(CUdeviceptr destination,
   PIPEWRIGHT_CUDA(cuStreamSynchronize(nullptr));
 }
 
-void pipewright::runtime::enablePeerAccess(CUcontext own, CUcontext other) {
+bool pipewright::runtime::enablePeerAccess(CUcontext own, CUcontext other) {
   if (own == other)
-    return;
+    return true;
   const CUresult result = cudaDriver().cuCtxEnablePeerAccess(other, 0);
-  if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED &&
-      result != CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)
+  if (result == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)
+    return false;
+  if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
     checkCuda(result, "cuCtxEnablePeerAccess");
+  return true;
 }

@@ -27,6 +27,7 @@ extern "C" CUresult CUDAAPI cuEventElapsedTime(float *milliseconds,
   F(cuInit) F(cuDriverGetVersion) F(cuGetErrorName) F(cuGetErrorString)        \
   F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetName)                        \
   F(cuDeviceGetAttribute) F(cuDeviceTotalMem) F(cuDeviceGetPCIBusId)           \
+  F(cuDeviceCanAccessPeer)                                                     \
   F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease)                     \
   F(cuCtxSetCurrent) F(cuCtxGetCurrent) F(cuCtxGetDevice)                      \
   F(cuCtxSynchronize) F(cuCtxEnablePeerAccess)                                 \
@@ -71,8 +72,9 @@ void checkCuda(CUresult result, const char *call);
 std::string cudaErrorText(CUresult result);
 
 /// Lets the current GPU, of context `own`, reach the other's memory where it
-/// can; else the driver takes copies through the host's memory.
-void enablePeerAccess(CUcontext own, CUcontext other);
+/// can, and whether it can; else the driver takes copies through the host's
+/// memory.
+bool enablePeerAccess(CUcontext own, CUcontext other);
 
 /// Copies to the GPU and waits until the bytes are there, for streams too: from
 /// pageable memory the driver's own call may come back before.

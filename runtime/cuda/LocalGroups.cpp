@@ -11,6 +11,14 @@
 
 using namespace pipewright::runtime;
 
+bool pipewright::runtime::fitsLocalGroups(const Program &program) {
+  return std::all_of(program.groups.begin(), program.groups.end(),
+                     [&](const GroupInfo &group) {
+                       return group.size(program.replicas) <=
+                              MemberRanges::most;
+                     });
+}
+
 LocalGroups::LocalGroups(LocalPlaces &world, Transport &control)
     : LocalMeetings(world, control) {
   CUdevice number = 0;
@@ -46,8 +54,12 @@ void LocalGroups::connect(const std::vector<std::vector<int64_t>> &all) {
   // Now everyone knows the other ends.
   control.barrier();
   for (const RendezvousPoint *group : own)
-    for (const RendezvousPoint::End &end : group->ends)
-      enablePeerAccess(context, end.context);
+    for (size_t m = 0; m < group->members.size(); ++m)
+      if (!enablePeerAccess(context, group->ends[m].context))
+        fail(processName(control.rank()), " and ",
+             processName(group->members[m]),
+             " are on GPUs that do not reach each other's memory, which what "
+             "they do together over cuda-local needs: use --transport nccl");
   control.barrier();
 }
 

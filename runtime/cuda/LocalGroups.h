@@ -11,6 +11,7 @@
 #ifndef PIPEWRIGHT_RUNTIME_CUDA_LOCALGROUPS_H
 #define PIPEWRIGHT_RUNTIME_CUDA_LOCALGROUPS_H
 
+#include "runtime/core/Program.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/LocalMeetings.h"
 
@@ -19,6 +20,9 @@
 #include <vector>
 
 namespace pipewright::runtime {
+
+/// Whether no group of the program has more members than a kernel adds.
+bool fitsLocalGroups(const Program &program);
 
 class LocalGroups : public LocalMeetings {
 public:

@@ -167,7 +167,7 @@ CUresult CUDAAPI cuDeviceCanAccessPeer(int *can, CUdevice from, CUdevice to) {
     return result;
   if (!findDevice(from) || !findDevice(to))
     return CUDA_ERROR_INVALID_DEVICE;
-  *can = from != to;
+  *can = from != to && state().settings.peers;
   return CUDA_SUCCESS;
 }
 
@@ -179,6 +179,8 @@ CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext handle, unsigned flags) {
   auto *peer = reinterpret_cast<Context *>(handle);
   if (!isLive(peer) || peer == context || flags)
     return CUDA_ERROR_INVALID_VALUE;
+  if (!state().settings.peers)
+    return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   if (!context->peers.insert(peer->device->ordinal).second)
     return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   return CUDA_SUCCESS;

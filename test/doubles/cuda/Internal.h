@@ -163,6 +163,7 @@ struct Function {
 /// What the environment asks for.
 struct Settings {
   int gpus = 1;
+  bool peers = true;
   uint64_t memoryBytes = 0;
   int major = 9, minor = 0;
   int version = 13000;

@@ -50,6 +50,7 @@ static uint64_t number(const char *name, uint64_t otherwise) {
 Settings Settings::fromEnvironment() {
   Settings settings;
   settings.gpus = static_cast<int>(number("PIPEWRIGHT_DOUBLE_GPUS", 1));
+  settings.peers = number("PIPEWRIGHT_DOUBLE_PEERS", 1);
   settings.memoryBytes = number("PIPEWRIGHT_DOUBLE_MEMORY", uint64_t(16) << 30);
   const int architecture =
       static_cast<int>(number("PIPEWRIGHT_DOUBLE_ARCHITECTURE", 90));
