@@ -123,6 +123,7 @@ protected:
 };
 
 const std::string fiveSteps = "--data x=x.npy --steps 5 --lr 0.01 ";
+const std::string overNccl = fiveSteps + "--transport nccl ";
 
 } // namespace
 
@@ -165,8 +166,9 @@ TEST_F(TinyDeviceProgram, SameBitsWhateverTheStreamsDo) {
   ASSERT_EQ(run(fiveSteps).first, 0);
   const std::string expected = folder.read("out.safetensors");
   for (const char *options :
-       {"--no-graphs", "--chaos 1", "--chaos 2 --no-graphs", "--gpus 1",
-        "--transport cuda-local", "--transport cuda-local --chaos 3"}) {
+       {"--transport nccl --no-graphs", "--transport nccl --chaos 1",
+        "--transport nccl --chaos 2 --no-graphs", "--gpus 1", "",
+        "--chaos 3"}) {
     const auto [status, output] =
         run(fiveSteps + options, "PIPEWRIGHT_DOUBLE_GPUS=2 "
                                  "PIPEWRIGHT_DOUBLE_RACES=1");
@@ -207,7 +209,7 @@ TEST_F(TinyDeviceProgram, DryRunNeedsNoDriver) {
   for (const char *part :
        {"tiny: 2 GPU ranks; a step is 2 micro-batches of 1; sgd",
         "3 compiled kernels, PTX for sm_80 and newer",
-        "2 GPUs (--transport nccl), or fewer", "libcuda.so.1, libnccl.so.2",
+        "2 GPUs, or fewer that ranks share", "libcuda.so.1, libnccl.so.2",
         "rank 1     arena of 644 bytes", "loads x 1x8",
         "streams: compute, to rank 1, from rank 1; 6 events in a step, 4"})
     EXPECT_TRUE(contains(output, part)) << part << "\n" << output;
@@ -233,7 +235,7 @@ TEST_F(TinyDeviceProgram, SaysWhatIsMissing) {
                  "driver of NVIDIA's, or compile");
   EXPECT_REFUSED(run(fiveSteps, "PIPEWRIGHT_DOUBLE_ARCHITECTURE=75"),
                  "is an sm_75, but the program needs an sm_80 or newer");
-  EXPECT_REFUSED(run(fiveSteps + "--transport nccl"),
+  EXPECT_REFUSED(run(overNccl),
                  "error: too few GPUs: --transport nccl needs one for each of "
                  "the 2 ranks on this host, but there is 1 GPU; --transport "
                  "cuda-local lets ranks share a GPU");
@@ -246,8 +248,8 @@ TEST_F(TinyDeviceProgram, SaysWhatIsMissing) {
                  "about 67,108,864 beside, but 60,000,000 of 60,000,000 bytes "
                  "are free; compile for more ranks");
   // Beside the workspace four channels of NCCL that receive.
-  EXPECT_REFUSED(run(fiveSteps, "PIPEWRIGHT_DOUBLE_GPUS=2 "
-                                "PIPEWRIGHT_DOUBLE_MEMORY=60000000"),
+  EXPECT_REFUSED(run(overNccl, "PIPEWRIGHT_DOUBLE_GPUS=2 "
+                               "PIPEWRIGHT_DOUBLE_MEMORY=60000000"),
                  "the plan needs 544 bytes there (rank 0), and libraries about "
                  "72,089,600 beside, but 60,000,000 of");
   EXPECT_REFUSED(run(fiveSteps, "TINY_HUNGRY_KERNEL=1"),
@@ -285,7 +287,7 @@ TEST_F(TinyDeviceProgram, SaysWhichLibraryIsMissing) {
             entry.path(), libraries.path(entry.path().filename()));
     libraries.write(library, "broken");
     const auto result =
-        run(fiveSteps, two + environment, libraries.path("").c_str());
+        run(overNccl, two + environment, libraries.path("").c_str());
     EXPECT_REFUSED(result, message);
     EXPECT_TRUE(contains(result.second, cure)) << result.second;
   }
@@ -293,7 +295,7 @@ TEST_F(TinyDeviceProgram, SaysWhichLibraryIsMissing) {
 
 TEST_F(TinyDeviceProgram, SaysWhichLibraryIsTooOld) {
   const std::string two = "PIPEWRIGHT_DOUBLE_GPUS=2 ";
-  EXPECT_REFUSED(run(fiveSteps, two + "PIPEWRIGHT_DOUBLE_NCCL_VERSION=21805"),
+  EXPECT_REFUSED(run(overNccl, two + "PIPEWRIGHT_DOUBLE_NCCL_VERSION=21805"),
                  "NCCL is too old: libnccl.so.2 is version 2.18.5, but NCCL "
                  "2.26.0 or newer is needed; install NCCL 2.26.0 or newer, or "
                  "let all ranks be threads of one process: --transport "
@@ -306,7 +308,7 @@ TEST_F(TinyDeviceProgram, SaysWhichLibraryIsTooOld) {
   std::filesystem::create_symlink(PIPEWRIGHT_DOUBLES "/libnccl.so.2",
                                   libraries.path("libcudnn.so.9"));
   EXPECT_REFUSED(
-      run(fiveSteps, two + "TINY_CONVOLVES=1", libraries.path("").c_str()),
+      run(overNccl, two + "TINY_CONVOLVES=1", libraries.path("").c_str()),
       "cuDNN is too old: libcudnn.so.9 has no function cudnn");
 }
 
@@ -317,14 +319,14 @@ TEST_F(TinyDeviceProgram, SaysThatRanksBecomeProcessesForSomeVersions) {
   const std::string note =
       "note: NCCL 2.28.7 may hang where ranks are threads of one process";
   const std::string version = "PIPEWRIGHT_DOUBLE_NCCL_VERSION=22807";
-  const auto threads = run(fiveSteps, two + version);
+  const auto threads = run(overNccl, two + version);
   EXPECT_EQ(threads.first, 0) << threads.second;
   EXPECT_TRUE(contains(threads.second, "over nccl 2.28.7")) << threads.second;
   EXPECT_TRUE(contains(threads.second, note)) << threads.second;
   EXPECT_EQ(threads.second.find("note:"), threads.second.rfind("note:"));
   for (const char *other : {"22703", "22809", "23004"})
     EXPECT_FALSE(contains(
-        run(fiveSteps, two + "PIPEWRIGHT_DOUBLE_NCCL_VERSION=" + other).second,
+        run(overNccl, two + "PIPEWRIGHT_DOUBLE_NCCL_VERSION=" + other).second,
         "note:"));
   const auto [first, second] = runProcesses(fiveSteps, version);
   EXPECT_EQ(first.first, 0) << first.second;
