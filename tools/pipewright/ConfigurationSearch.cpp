@@ -11,16 +11,17 @@
 #include "tools/pipewright/ConfigurationSearch.h"
 
 #include "codegen/plan/Plan.h"
-#include "passes/schedules/drawing/SvgElements.h"
 #include "support/Text.h"
 #include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/LevelText.h"
-#include "tools/pipewright/OutputFile.h"
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
 #include <limits>
@@ -140,6 +141,9 @@ llvm::Error ConfigurationSearch::checkOptions() const {
 //===----------------------------------------------------------------------===//
 // Search
 //===----------------------------------------------------------------------===//
+
+/// Of a terminal.
+static constexpr llvm::StringLiteral eraseLine = "\r\x1b[K";
 
 /// The numbers to try: that which an option fixes, or all.
 static llvm::Expected<std::optional<int64_t>> fixed(const OptionValues &given,
@@ -270,6 +274,7 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
           ++impossible;
           continue;
         }
+        tell(one);
         std::string why;
         auto plan = compilation->planQuietly(*options, why);
         if (failed(plan)) {
@@ -318,7 +323,6 @@ void ConfigurationSearch::tryEachRank(Configuration one,
     add(summaryOf(one, *plan));
 }
 
-/// Behind all that are faster, or as fast with no more memory.
 /// Modes of recomputation may come to one program: a stage of one layer is a
 /// run of layers.
 static bool areAlike(const Configuration &a, const Configuration &b) {
@@ -328,6 +332,7 @@ static bool areAlike(const Configuration &a, const Configuration &b) {
                                                     b.step, b.arenaBytes);
 }
 
+/// Behind all that are faster, or as fast with no more memory.
 void ConfigurationSearch::add(Configuration one) {
   if (llvm::any_of(planned, [&](const Configuration &other) {
         return areAlike(one, other);
@@ -343,9 +348,26 @@ void ConfigurationSearch::add(Configuration one) {
   planned.insert(place, std::move(one));
 }
 
+/// A line for who waits at a terminal, in place of the last one.
+void ConfigurationSearch::tell(const Configuration &next) const {
+  if (!llvm::sys::Process::StandardErrIsDisplayed())
+    return;
+  llvm::errs() << eraseLine << planned.size() << " planned";
+  if (!planned.empty())
+    llvm::errs() << ", the fastest "
+                 << codegen::formatSeconds(planned.front().step);
+  llvm::errs() << "; planning " << next.ranks << " x " << next.replicas
+               << ", micro-batches of " << next.microBatchSize
+               << ", recomputed " << next.remat;
+}
+
 llvm::Error ConfigurationSearch::run() {
   if (llvm::Error error = checkOptions())
     return error;
+  auto endLine = llvm::scope_exit([] {
+    if (llvm::sys::Process::StandardErrIsDisplayed())
+      llvm::errs() << eraseLine;
+  });
   auto size = fixed(given, "micro-batch-size");
   if (!size)
     return size.takeError();
@@ -447,63 +469,6 @@ llvm::json::Value ConfigurationSearch::toJson() const {
       {"workers", wanted.workers}, {"batch", wanted.batch},
       {"planned", std::move(all)}, {"slower", slower},
       {"too_large", tooLarge},     {"impossible", impossible}};
-}
-
-llvm::Error ConfigurationSearch::writePicture() const {
-  if (wanted.pareto.empty())
-    return llvm::Error::success();
-  return writeOutput(wanted.pareto,
-                     [&](llvm::raw_ostream &os) { os << draw(); });
-}
-
-std::string ConfigurationSearch::draw() const {
-  constexpr double width = 720, height = 440, left = 80, bottom = 60, top = 40,
-                   right = 30, size = 12;
-  double longest = 0, fullest = 0;
-  for (const Configuration &one : planned) {
-    longest = std::max(longest, one.step);
-    fullest = std::max(fullest, static_cast<double>(one.arenaBytes));
-  }
-  auto x = [&](const Configuration &one) {
-    return left + (width - left - right) * one.arenaBytes / fullest;
-  };
-  auto y = [&](const Configuration &one) {
-    return height - bottom - (height - bottom - top) * one.step / longest;
-  };
-  schedules::SvgElements svg;
-  svg.path("class=\"grid\"", llvm::formatv("M{0} {1}V{2}H{3}", left, top,
-                                           height - bottom, width - right)
-                                 .str());
-  for (int tick = 1; tick <= 4; ++tick) {
-    double share = tick / 4.0;
-    svg.text(left + (width - left - right) * share, height - bottom + 18,
-             codegen::formatBytes(std::llround(fullest * share)), "middle",
-             size);
-    svg.text(left - 6,
-             height - bottom - (height - bottom - top) * share + size / 3,
-             codegen::formatSeconds(longest * share), "end", size);
-  }
-  svg.text((left + width) / 2, height - 14, "arena of the fullest rank",
-           "middle", size);
-  svg.text(left, top - 16, "predicted step", "", size);
-  // From the fastest to the smallest, in steps: what lies behind is no better.
-  std::string front;
-  for (const Configuration &one : planned)
-    if (one.isOnFront)
-      front += front.empty()
-                   ? llvm::formatv("M{0:F1} {1:F1}", x(one), y(one)).str()
-                   : llvm::formatv("V{1:F1}H{0:F1}", x(one), y(one)).str();
-  svg.path("class=\"forward\"", front);
-  for (const Configuration &one : planned)
-    svg.rect(x(one) - 4, y(one) - 4, 8, 8,
-             one.isOnFront ? "class=\"shared\"" : "class=\"memory\"",
-             one.options() + ": " + codegen::formatSeconds(one.step) + ", " +
-                 codegen::formatBytes(one.arenaBytes));
-  return svg.toFile(width, height,
-                    "Predicted step and memory of " +
-                        std::to_string(planned.size()) + " ways to use " +
-                        std::to_string(wanted.workers) + " workers",
-                    /*hasStripes=*/false);
 }
 
 } // namespace pipewright::tool

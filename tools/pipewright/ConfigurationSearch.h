@@ -82,6 +82,7 @@ private:
   /// Whether memory does not matter.
   bool isForSpeed() const { return wanted.pareto.empty() && !memoryLimit; }
   void add(Configuration one);
+  void tell(const Configuration &next) const;
   std::string draw() const;
 
   const OptionValues given;
