@@ -4,6 +4,7 @@
 
 #include "support/Text.h"
 
+#include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace pipewright {
@@ -24,6 +25,12 @@ std::string messageText(llvm::StringRef text) {
 
 void printMessage(llvm::StringRef kind, const llvm::Twine &text) {
   llvm::errs() << kind << ": " << messageText(text.str()) << "\n";
+}
+
+void showProgress(const llvm::Twine &text) {
+  constexpr llvm::StringLiteral eraseLine = "\r\x1b[K";
+  if (llvm::sys::Process::StandardErrIsDisplayed())
+    llvm::errs() << eraseLine << messageText(text.str());
 }
 
 } // namespace pipewright

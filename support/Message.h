@@ -22,6 +22,10 @@ std::string messageText(llvm::StringRef text);
 /// "warning" or "remark".
 void printMessage(llvm::StringRef kind, const llvm::Twine &text);
 
+/// Replaces the line that was shown last, which an empty text erases; where the
+/// standard error stream is a terminal.
+void showProgress(const llvm::Twine &text);
+
 } // namespace pipewright
 
 #endif // PIPEWRIGHT_SUPPORT_MESSAGE_H

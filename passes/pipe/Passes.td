@@ -65,7 +65,10 @@ def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
            "type:REGEX (nodes whose name or op matches); or manual:N,N,... (the "
            "layers of each), annotated[:NAME] (the stages of "
            "nn.configurations), deepspeed-uniform, deepspeed-parameters, "
-           "torchgpipe-size, torchgpipe-time:FILE">
+           "torchgpipe-size, torchgpipe-time:FILE">,
+    Option<"memoryLimit", "memory-limit", "int64_t", "0",
+           "The bytes of weights, gradients, states and kept values that no "
+           "stage exceeds under 1f1b, of balance step; 0 is no limit">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

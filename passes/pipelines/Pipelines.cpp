@@ -49,6 +49,7 @@ void buildStagedPipeline(OpPassManager &pm,
   pipe::PipePartitionStagesOptions partition;
   partition.stages = options.stages;
   partition.balance = options.balance;
+  partition.memoryLimit = options.stageMemory;
   pipe::PipeRematerializeOptions rematerialize;
   // What is pointwise is chosen where it is decided what to keep.
   auto wordsWith =

@@ -66,6 +66,9 @@ struct StagedPipelineOptions
                          llvm::cl::desc("Number of stages of the model")};
   Option<std::string> balance{*this, "balance", llvm::cl::init("flops"),
                               llvm::cl::desc("See pipe-partition-stages")};
+  Option<int64_t> stageMemory{
+      *this, "stage-memory", llvm::cl::init(0),
+      llvm::cl::desc("memory-limit of pipe-partition-stages")};
   Option<std::string> remat{*this, "remat", llvm::cl::init("none"),
                             llvm::cl::desc("none, pointwise (see "
                                            "pipe-differentiate), or full (see "

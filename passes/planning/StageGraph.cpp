@@ -36,9 +36,16 @@ std::vector<int64_t> StageGraph::crossingBytes() const {
 }
 
 namespace {
-/// What a range of nodes costs as a stage, and what it keeps of a micro-batch.
+/// What a range of nodes costs as a stage, the bytes that are there all the
+/// time, and those that it keeps of a micro-batch.
 struct StageCost {
-  double cost = 0, kept = 0;
+  double cost = 0, resident = 0, kept = 0;
+
+  /// Under 1F1B.
+  double bytes(int64_t stage, int64_t stages, int64_t microBatches) const {
+    return resident +
+           static_cast<double>(std::min(microBatches, stages - stage)) * kept;
+  }
 };
 } // namespace
 
@@ -48,7 +55,8 @@ static void
 forEachStage(const StageGraph &graph,
              llvm::function_ref<void(int32_t, int32_t, StageCost)> visit) {
   int32_t size = graph.nodes.size();
-  llvm::BitVector read(graph.weightCosts.size()),
+  llvm::BitVector read(
+      std::max(graph.weightCosts.size(), graph.weightBytes.size())),
       isKept(graph.keptBytes.size());
   for (int32_t end = 1; end <= size; ++end) {
     if (end < size && !graph.nodes[end].mayBegin)
@@ -62,8 +70,10 @@ forEachStage(const StageGraph &graph,
       cost.cost += node.cost;
       hasLayer |= node.isLayer;
       for (int32_t weight : node.weights) {
-        if (!read.test(weight))
+        if (!read.test(weight) && !graph.weightCosts.empty())
           cost.cost += graph.weightCosts[weight];
+        if (!read.test(weight) && !graph.weightBytes.empty())
+          cost.resident += graph.weightBytes[weight];
         read.set(weight);
       }
       for (int32_t value : node.kept) {
@@ -159,9 +169,7 @@ llvm::Expected<llvm::SmallVector<int32_t>> cutForMemory(const StageGraph &graph,
                                                         double slack) {
   return cutBy(graph, stages, slack,
                [&](int64_t stage, int32_t, int32_t, StageCost cost) {
-                 return cost.cost + static_cast<double>(std::min(
-                                        microBatches, stages - stage)) *
-                                        cost.kept;
+                 return cost.bytes(stage, stages, microBatches);
                });
 }
 
@@ -266,33 +274,61 @@ improve(const StageGraph &graph, llvm::SmallVector<int32_t> &begins,
   }
 }
 
-llvm::Expected<llvm::SmallVector<int32_t>> cutForStep(const StageGraph &graph,
-                                                      int64_t stages,
-                                                      int64_t microBatches,
-                                                      double slack) {
+llvm::Expected<llvm::SmallVector<int32_t>>
+cutForStep(const StageGraph &graph, int64_t stages, int64_t microBatches,
+           double memoryLimit, double slack) {
+  constexpr double never = std::numeric_limits<double>::infinity();
   std::vector<double> until = {0};
   for (const StageGraph::Node &node : graph.nodes)
     until.push_back(until.back() + node.cost);
+  auto fits = [&](int64_t stage, StageCost cost) {
+    return cost.bytes(stage, stages, microBatches) <= memoryLimit;
+  };
+  // By stage and begin, the furthest end with which it fits; a stage of more
+  // nodes needs no less.
+  std::vector<std::vector<int32_t>> furthest;
+  if (memoryLimit < never) {
+    furthest.assign(stages, std::vector<int32_t>(graph.nodes.size(), 0));
+    forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
+      for (int64_t stage = 0; stage < stages; ++stage)
+        if (fits(stage, cost))
+          furthest[stage][begin] = std::max(furthest[stage][begin], end);
+    });
+  }
   auto stepOf = [&](llvm::ArrayRef<int32_t> begins) {
     std::vector<double> costs;
+    for (size_t stage = 0; stage < furthest.size(); ++stage)
+      if (furthest[stage][begins[stage]] <
+          (stage + 1 < begins.size()
+               ? begins[stage + 1]
+               : static_cast<int32_t>(graph.nodes.size())))
+        return never;
     for (auto [stage, begin] : llvm::enumerate(begins))
       costs.push_back((stage + 1 < begins.size() ? until[begins[stage + 1]]
                                                  : until.back()) -
                       until[begin]);
     return stepOf1F1B(costs, microBatches);
   };
-  auto even = cutIntoStages(graph, stages, slack);
+  auto even = cutBy(graph, stages, slack,
+                    [&](int64_t stage, int32_t, int32_t, StageCost cost) {
+                      return fits(stage, cost) ? cost.cost : never;
+                    });
   if (!even)
     return even;
-  auto bound = cutBy(graph, stages, slack,
-                     [&](int64_t stage, int32_t begin, int32_t end, StageCost) {
-                       return leastStep(stage, stages, microBatches,
-                                        until[begin], until[end] - until[begin],
-                                        until.back() - until[end]);
-                     });
+  auto bound =
+      cutBy(graph, stages, slack,
+            [&](int64_t stage, int32_t begin, int32_t end, StageCost cost) {
+              return fits(stage, cost)
+                         ? leastStep(stage, stages, microBatches, until[begin],
+                                     until[end] - until[begin],
+                                     until.back() - until[end])
+                         : never;
+            });
   if (!bound)
     return bound;
   double evenStep = stepOf(*even), boundStep = stepOf(*bound);
+  if (evenStep == never)
+    return cutForMemory(graph, stages, microBatches);
   // A step takes as many operations as it has tasks; a search some tens of
   // steps for each border.
   if (stages * stages * microBatches < (1 << 20)) {

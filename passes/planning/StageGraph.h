@@ -13,6 +13,7 @@
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace pipewright {
@@ -23,7 +24,8 @@ struct StageGraph {
     double cost = 0;
     /// Every stage has at least one layer.
     bool isLayer = false;
-    /// Indices into `weightCosts`: paid once by each stage that reads them.
+    /// Indices into `weightCosts` and `weightBytes`: paid once by each stage
+    /// that reads them.
     llvm::SmallVector<int32_t, 2> weights;
     /// Indices into `keptBytes`: what its backward needs of its forward.
     llvm::SmallVector<int32_t, 2> kept = {};
@@ -41,6 +43,8 @@ struct StageGraph {
   std::vector<Node> nodes;
   std::vector<Value> values;
   std::vector<double> weightCosts;
+  /// There all the time in each stage: weights, gradients, states.
+  std::vector<double> weightBytes;
   /// Once for each stage that keeps them, and each micro-batch in flight.
   std::vector<double> keptBytes;
 
@@ -65,15 +69,17 @@ double stepOf1F1B(llvm::ArrayRef<double> costs, int64_t microBatches,
 /// A cut with a short step of 1F1B in place of the cheapest worst stage: an
 /// expensive stage counts more the later it is. Found by a dynamic program over
 /// a bound of the step, and by moving borders; never longer than the step of
-/// the most even cut. Costs of shared weights are left out.
-llvm::Expected<llvm::SmallVector<int32_t>> cutForStep(const StageGraph &graph,
-                                                      int64_t stages,
-                                                      int64_t microBatches,
-                                                      double slack = 0.001);
+/// the most even cut. Costs of shared weights are left out. No stage needs more
+/// than `memoryLimit` bytes, counted as by cutForMemory, whose cut it is where
+/// none fits.
+llvm::Expected<llvm::SmallVector<int32_t>>
+cutForStep(const StageGraph &graph, int64_t stages, int64_t microBatches,
+           double memoryLimit = std::numeric_limits<double>::infinity(),
+           double slack = 0.001);
 
-/// A cut whose stages need equal memory under 1F1B: costs are bytes that are
-/// there all the time, and what a stage keeps counts for each micro-batch that
-/// is in flight there, up to as many as it is stages away from the end.
+/// A cut whose stages need equal memory under 1F1B: bytes that are there all
+/// the time, and what a stage keeps for each micro-batch that is in flight
+/// there, up to as many as it is stages away from the end.
 llvm::Expected<llvm::SmallVector<int32_t>> cutForMemory(const StageGraph &graph,
                                                         int64_t stages,
                                                         int64_t microBatches,

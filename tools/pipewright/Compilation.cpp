@@ -22,6 +22,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
@@ -193,7 +194,80 @@ auto Compilation::onCopy(Run run) {
 
 /// Decides what the user left open, by the times of whole plans.
 void Compilation::choose() {
+  // Recomputation makes room without another cut.
+  const bool recomputes = options.pipelines.staged.remat == "auto";
   chooseRemat();
+  if (!recomputes)
+    chooseCut();
+  chooseSchedule();
+}
+
+/// The predicted step under the options as they are; none where that fails, or
+/// does not fit the memory limit.
+std::optional<double> Compilation::tryStep() {
+  return onCopy([&]() -> std::optional<double> {
+    ScopedDiagnosticHandler silence(context.get(),
+                                    [](Diagnostic &) { return success(); });
+    if (failed(finish(Level::Allocated)))
+      return std::nullopt;
+    auto plan = makePlan();
+    if (failed(plan))
+      return std::nullopt;
+    return plan->simulation.globalStepTime;
+  });
+}
+
+/// `step` cuts by operations, for 1F1B, and does not know to the byte what a
+/// stage needs. So the plans of a few cuts are predicted, and the one with the
+/// shortest step is taken: that of `step` alone; where there is a limit, those
+/// within ever less memory, from the first one that fits on, or from what keeps
+/// values that are computed again; and, unless times were measured, the cut of
+/// `flops`.
+void Compilation::chooseCut() {
+  StagedPipelineOptions &staged = options.pipelines.staged;
+  const std::string balance = staged.balance;
+  if (begin != Level::Import || !options.stageChoices.empty() ||
+      !pipe::isBalanceWithinMemory(balance) || staged.stages == 1 ||
+      staged.stages != options.pipelines.scheduled.ranks)
+    return;
+  struct Cut {
+    std::string balance;
+    int64_t stageMemory = 0;
+  };
+  Cut best = {balance};
+  std::optional<double> least;
+  auto tryCut = [&](const Cut &cut) {
+    staged.balance = cut.balance;
+    staged.stageMemory = cut.stageMemory;
+    const std::optional<double> step = tryStep();
+    if (step && (!least || isShorterStep(*step, *least)))
+      std::tie(best, least) = std::pair(cut, step);
+    return step.has_value();
+  };
+  constexpr int triedBehindTheFirst = 2;
+  int left = tryCut(best) ? 0 : triedBehindTheFirst;
+  for (double share : {4.0, 2.0, 1.4, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4}) {
+    if (!options.memoryLimit || (least && left-- == 0))
+      break;
+    const Cut within = {balance, std::llround(share * *options.memoryLimit)};
+    if (!tryCut(within) && !least)
+      best = within;
+  }
+  if (balance == "step")
+    tryCut({"flops"});
+  staged.balance = best.balance;
+  staged.stageMemory = best.stageMemory;
+  if (!least)
+    return;
+  if (best.balance != balance)
+    mlir::emitRemark(module().getLoc())
+        << "balance '" << balance << "' chose the cut of " << best.balance;
+  else if (best.stageMemory > 0)
+    mlir::emitRemark(module().getLoc())
+        << "balance '" << balance << "' cut the model for --memory-limit";
+}
+
+void Compilation::chooseSchedule() {
   if (options.stageChoices.empty())
     return;
   choosePlan(module(), options);
@@ -232,7 +306,7 @@ void Compilation::chooseRemat() {
     isChanged = onCopy([&] {
       ScopedDiagnosticHandler silence(context.get(),
                                       [](Diagnostic &) { return success(); });
-      choose();
+      chooseSchedule();
       return failed(finish(Level::Allocated)) &&
              recomputeMore(trials, forAll, std::size(kRematModesByTime) - 1);
     });
@@ -283,17 +357,21 @@ bool Compilation::recomputeMore(llvm::SmallVectorImpl<RematTrial> &trials,
 LogicalResult Compilation::checkMemory() {
   if (!options.memoryLimit)
     return success();
+  pipe::ArenaOp fullest;
   for (auto arena : module().getOps<pipe::ArenaOp>())
-    if (static_cast<int64_t>(arena.getBytes()) > *options.memoryLimit)
-      return mlir::emitError(module().getLoc())
-             << "rank " << arena.getRank() << " needs "
-             << codegen::formatBytes(arena.getBytes())
-             << ", but --memory-limit is "
-             << codegen::formatBytes(*options.memoryLimit)
-             << ": more --ranks, --remat auto, a smaller --micro-batch-size "
-                "or, "
-                "with replicas, --zero 1 need less; plan --search finds out";
-  return success();
+    if (!fullest || arena.getBytes() > fullest.getBytes())
+      fullest = arena;
+  if (!fullest ||
+      static_cast<int64_t>(fullest.getBytes()) <= *options.memoryLimit)
+    return success();
+  return mlir::emitError(module().getLoc())
+         << "rank " << fullest.getRank() << " needs "
+         << codegen::formatBytes(fullest.getBytes())
+         << ", but --memory-limit is "
+         << codegen::formatBytes(*options.memoryLimit)
+         << ": more --ranks, --remat auto, --balance memory, a smaller "
+            "--micro-batch-size or, with replicas, --zero 1 need less; plan "
+            "--search finds out";
 }
 
 /// Runs the passes that the user wants behind a level, and proves the level
@@ -358,8 +436,11 @@ FailureOr<frontend::StageAnnotations> Compilation::annotations() {
     return failure();
   }
   choose();
-  auto stages = pipe::stagesOfNodes(module(), options.pipelines.staged.balance,
-                                    options.pipelines.staged.stages);
+  const StagedPipelineOptions &staged = options.pipelines.staged;
+  auto stages = pipe::stagesOfNodes(
+      module(), staged.balance, staged.stages,
+      staged.stageMemory > 0 ? std::optional<int64_t>(staged.stageMemory)
+                             : std::nullopt);
   if (failed(stages))
     return failure();
   return frontend::StageAnnotations{

@@ -63,6 +63,9 @@ private:
   mlir::Attribute machineAttribute();
   void choose();
   void chooseRemat();
+  void chooseCut();
+  std::optional<double> tryStep();
+  void chooseSchedule();
   /// Of a stage: the mode that is tried, as its place among all, and the one
   /// with which its rank has taken least so far.
   struct RematTrial {

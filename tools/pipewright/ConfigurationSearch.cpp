@@ -11,6 +11,7 @@
 #include "tools/pipewright/ConfigurationSearch.h"
 
 #include "codegen/plan/Plan.h"
+#include "support/Message.h"
 #include "support/Text.h"
 #include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/LevelText.h"
@@ -20,7 +21,6 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
@@ -141,9 +141,6 @@ llvm::Error ConfigurationSearch::checkOptions() const {
 //===----------------------------------------------------------------------===//
 // Search
 //===----------------------------------------------------------------------===//
-
-/// Of a terminal.
-static constexpr llvm::StringLiteral eraseLine = "\r\x1b[K";
 
 /// The numbers to try: that which an option fixes, or all.
 static llvm::Expected<std::optional<int64_t>> fixed(const OptionValues &given,
@@ -348,26 +345,24 @@ void ConfigurationSearch::add(Configuration one) {
   planned.insert(place, std::move(one));
 }
 
-/// A line for who waits at a terminal, in place of the last one.
+/// For who waits.
 void ConfigurationSearch::tell(const Configuration &next) const {
-  if (!llvm::sys::Process::StandardErrIsDisplayed())
-    return;
-  llvm::errs() << eraseLine << planned.size() << " planned";
-  if (!planned.empty())
-    llvm::errs() << ", the fastest "
-                 << codegen::formatSeconds(planned.front().step);
-  llvm::errs() << "; planning " << next.ranks << " x " << next.replicas
-               << ", micro-batches of " << next.microBatchSize
-               << ", recomputed " << next.remat;
+  showProgress(
+      llvm::formatv("{0} planned{1}; planning {2} x {3}, micro-batches of {4}, "
+                    "recomputed {5}",
+                    planned.size(),
+                    planned.empty()
+                        ? ""
+                        : ", the fastest " +
+                              codegen::formatSeconds(planned.front().step),
+                    next.ranks, next.replicas, next.microBatchSize, next.remat)
+          .str());
 }
 
 llvm::Error ConfigurationSearch::run() {
   if (llvm::Error error = checkOptions())
     return error;
-  auto endLine = llvm::scope_exit([] {
-    if (llvm::sys::Process::StandardErrIsDisplayed())
-      llvm::errs() << eraseLine;
-  });
+  auto eraseProgress = llvm::scope_exit([] { showProgress(""); });
   auto size = fixed(given, "micro-batch-size");
   if (!size)
     return size.takeError();

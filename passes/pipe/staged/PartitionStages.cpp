@@ -44,8 +44,9 @@ LogicalResult PartitionStages::partition() {
   ModelOps model(function);
   if (failed(model.analyze()))
     return failure();
-  FailureOr<StageOfOp> stageOf =
-      assignStages(model, balance.getValue(), stages);
+  FailureOr<StageOfOp> stageOf = assignStages(
+      model, balance.getValue(), stages,
+      memoryLimit > 0 ? std::optional<int64_t>(memoryLimit) : std::nullopt);
   if (failed(stageOf) || failed(buildStages(model, *stageOf, stages)))
     return failure();
   function.erase();

@@ -92,6 +92,11 @@ static std::optional<SmallVector<int64_t>> readLayers(StringRef text) {
   return layers;
 }
 
+bool isBalanceWithinMemory(StringRef balance) {
+  const Method *method = findMethod(balance);
+  return method && method->kind == Method::Step;
+}
+
 std::string problemOfBalance(StringRef balance) {
   const Method *method = findMethod(balance);
   StringRef argument = balance.split(':').second;
@@ -147,9 +152,10 @@ static void keepScopesWhole(StageGraph &graph, ArrayRef<Operation *> ops) {
   }
 }
 
-/// The ops that the loss needs as a graph of costs and bytes. `nodes` gets the
-/// op of each node.
+/// The ops that the loss needs as a graph of costs, and of bytes where
+/// `countsBytes`. `nodes` gets the op of each node.
 static StageGraph buildGraph(const ModelOps &model, Method::Kind method,
+                             bool countsBytes,
                              SmallVectorImpl<Operation *> &nodes) {
   StageGraph graph;
   bool hasLayers = llvm::any_of(model.placed(), [&](Operation *op) {
@@ -175,13 +181,14 @@ static StageGraph buildGraph(const ModelOps &model, Method::Kind method,
       const ValueOrigin &origin = model.originOf(operand);
       for (Value source : origin.placed)
         values[source].lastUser = number;
-      if (method == Method::Parameters || method == Method::Memory)
+      if (method == Method::Parameters || countsBytes)
         for (nn::ParameterOp parameter : origin.learned) {
-          auto [it, isNew] = weights.insert(
-              {parameter.getWeightAttr(), graph.weightCosts.size()});
+          std::vector<double> &counts =
+              countsBytes ? graph.weightBytes : graph.weightCosts;
+          auto [it, isNew] =
+              weights.insert({parameter.getWeightAttr(), counts.size()});
           if (isNew)
-            graph.weightCosts.push_back(
-                parameter.getResult().getType().getNumElements());
+            counts.push_back(parameter.getResult().getType().getNumElements());
           node.weights.push_back(it->second);
         }
     }
@@ -223,14 +230,14 @@ static LogicalResult countMatches(StageGraph &graph, ArrayRef<Operation *> ops,
   return success();
 }
 
-/// Costs are bytes that are there all the time: of weights, their gradients,
-/// the optimizer's states.
+/// Bytes that are there all the time, of weights, their gradients, and the
+/// optimizer's states; and what is kept.
 static LogicalResult countMemory(StageGraph &graph, const ModelOps &model,
                                  ArrayRef<Operation *> ops, ModuleOp module) {
   nn::OptimizerAttr optimizer = programOf(module).optimizer;
   const size_t states = optimizer ? optimizer.getChoice().states().size() : 0;
-  for (double &cost : graph.weightCosts)
-    cost *= static_cast<double>(sizeof(float) * (2 + states));
+  for (double &bytes : graph.weightBytes)
+    bytes *= static_cast<double>(sizeof(float) * (2 + states));
   return findKept(model, ops, graph);
 }
 
@@ -335,19 +342,21 @@ static StageOfOp stagesThatBegin(ArrayRef<int32_t> begins,
 
 static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
                                           const Method &chosen,
-                                          StringRef argument, int64_t stages) {
+                                          StringRef argument, int64_t stages,
+                                          std::optional<int64_t> memoryLimit) {
   const Method::Kind method = chosen.kind;
+  const bool countsBytes =
+      method == Method::Memory || (method == Method::Step && memoryLimit);
   auto module = model.getFunction()->getParentOfType<ModuleOp>();
   SmallVector<Operation *> nodes;
-  StageGraph graph = buildGraph(model, method, nodes);
+  StageGraph graph = buildGraph(model, method, countsBytes, nodes);
   if (chosen.isOfOthers()) {
     auto begins = cutAsOthers(chosen, model, nodes, stages, module);
     if (failed(begins))
       return failure();
     return stagesThatBegin(*begins, nodes);
   }
-  if (method == Method::Memory &&
-      failed(countMemory(graph, model, nodes, module)))
+  if (countsBytes && failed(countMemory(graph, model, nodes, module)))
     return failure();
   if (method == Method::Time || (method == Method::Step && !argument.empty())) {
     const SmallVector<ModelLayer> layers = layersOf(nodes);
@@ -392,12 +401,14 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
     for (StageGraph::Node &node : graph.nodes)
       node.isLayer = true;
   const int64_t microBatches = programOf(module).microBatches.value_or(1);
-  auto begins = !layers.empty() ? cutByLayers(graph, layers)
-                : method == Method::Memory
-                    ? cutForMemory(graph, stages, microBatches)
-                : method == Method::Step && hasOneStageEach(module, stages)
-                    ? cutForStep(graph, stages, microBatches)
-                    : cutIntoStages(graph, stages);
+  auto begins =
+      !layers.empty()            ? cutByLayers(graph, layers)
+      : method == Method::Memory ? cutForMemory(graph, stages, microBatches)
+      : method == Method::Step && hasOneStageEach(module, stages)
+          ? cutForStep(graph, stages, microBatches,
+                       memoryLimit ? static_cast<double>(*memoryLimit)
+                                   : std::numeric_limits<double>::infinity())
+          : cutIntoStages(graph, stages);
   if (!begins)
     return module.emitError("pipe-partition-stages: ")
            << llvm::toString(begins.takeError()) << whyStages(module, stages);
@@ -405,7 +416,8 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
 }
 
 FailureOr<StageOfOp> assignStages(const ModelOps &model, StringRef balance,
-                                  int64_t stages) {
+                                  int64_t stages,
+                                  std::optional<int64_t> memoryLimit) {
   if (std::string problem = problemOfBalance(balance); !problem.empty())
     return model.getFunction()->getParentOfType<ModuleOp>().emitError(
                "pipe-partition-stages: expects balance to be ")
@@ -414,7 +426,7 @@ FailureOr<StageOfOp> assignStages(const ModelOps &model, StringRef balance,
   StringRef argument = balance.split(':').second;
   return method->kind == Method::Annotated
              ? assignAnnotatedStages(model, argument, stages)
-             : balanceStages(model, *method, argument, stages);
+             : balanceStages(model, *method, argument, stages, memoryLimit);
 }
 
 //===----------------------------------------------------------------------===//
@@ -456,11 +468,13 @@ FailureOr<std::vector<std::string>> namesOfLayers(ModuleOp module) {
 }
 
 FailureOr<std::map<std::string, int32_t>>
-stagesOfNodes(ModuleOp module, StringRef balance, int64_t stages) {
+stagesOfNodes(ModuleOp module, StringRef balance, int64_t stages,
+              std::optional<int64_t> memoryLimit) {
   const std::unique_ptr<ModelOps> model = readModel(module);
   if (!model)
     return failure();
-  FailureOr<StageOfOp> stageOf = assignStages(*model, balance, stages);
+  FailureOr<StageOfOp> stageOf =
+      assignStages(*model, balance, stages, memoryLimit);
   if (failed(stageOf))
     return failure();
   std::map<std::string, int32_t> nodes;

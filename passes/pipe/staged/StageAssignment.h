@@ -28,10 +28,17 @@ llvm::StringRef patternOfBalance(llvm::StringRef balance);
 /// The file with measured times of a method that needs them; empty for others.
 llvm::StringRef timesFileOfBalance(llvm::StringRef balance);
 
-/// Cuts the model into `stages` stages. Fails with a diagnostic that begins
-/// with the name of pipe-partition-stages where it cannot be cut so.
-llvm::FailureOr<StageOfOp>
-assignStages(const ModelOps &model, llvm::StringRef balance, int64_t stages);
+/// Whether the method can leave out cuts of which a stage needs much memory.
+bool isBalanceWithinMemory(llvm::StringRef balance);
+
+/// Cuts the model into `stages` stages, of which none needs more than
+/// `memoryLimit` bytes under 1F1B, where the method can do so and there are
+/// such cuts; workspace and messages are not among these bytes. Fails with a
+/// diagnostic that begins with the name of pipe-partition-stages where it
+/// cannot be cut so.
+llvm::FailureOr<StageOfOp> assignStages(const ModelOps &model,
+                                        llvm::StringRef balance, int64_t stages,
+                                        std::optional<int64_t> memoryLimit);
 
 /// As the configuration of that name says, or the only one where the name is
 /// empty (`nn.configurations`). Where it has k times as many stages, k after
@@ -52,7 +59,8 @@ llvm::FailureOr<std::vector<std::string>> namesOfLayers(mlir::ModuleOp module);
 /// Where the nodes of an imported module would be, by their names;
 /// nn::kSeveralStages where their ops are in several. Fails as `assignStages`.
 llvm::FailureOr<std::map<std::string, int32_t>>
-stagesOfNodes(mlir::ModuleOp module, llvm::StringRef balance, int64_t stages);
+stagesOfNodes(mlir::ModuleOp module, llvm::StringRef balance, int64_t stages,
+              std::optional<int64_t> memoryLimit);
 
 } // namespace pipewright::pipe
 

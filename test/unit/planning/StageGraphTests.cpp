@@ -166,7 +166,7 @@ double memoryOf(const StageGraph &graph, size_t begin, size_t end,
   double bytes = 0;
   std::vector<bool> isKept(graph.keptBytes.size(), false);
   for (size_t i = begin; i < end; ++i) {
-    bytes += graph.nodes[i].cost;
+    bytes += graph.weightBytes[i];
     for (int32_t value : graph.nodes[i].kept) {
       if (!isKept[value])
         bytes += static_cast<double>(inFlight) * graph.keptBytes[value];
@@ -197,7 +197,8 @@ TEST(StageGraph, MemoryCountsWhatIsInFlight) {
     const int64_t stages = 1 + random() % 4, microBatches = 1 + random() % 6;
     StageGraph graph;
     for (size_t i = 0; i < size; ++i) {
-      graph.nodes.push_back({static_cast<double>(random() % 50), true, {}});
+      graph.nodes.push_back({1, true, {static_cast<int32_t>(i)}});
+      graph.weightBytes.push_back(static_cast<double>(random() % 50));
       // An op's gradient needs what it reads, and what it makes.
       graph.keptBytes.push_back(static_cast<double>(random() % 30));
       if (i > 0)

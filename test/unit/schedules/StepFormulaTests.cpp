@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 
+#include <limits>
 #include <random>
 
 using namespace pipewright;
@@ -44,6 +45,8 @@ StageGraph chainOf(const std::vector<double> &costs) {
 }
 
 using Begins = llvm::SmallVector<int32_t>;
+
+constexpr double unlimited = std::numeric_limits<double>::infinity();
 
 std::vector<double> stagesOf(const std::vector<double> &costs,
                              const Begins &begins) {
@@ -92,7 +95,8 @@ TEST(StepFormula, PutsLessInFrontOfAHeavyEnd) {
   costs.push_back(2.5);
   auto cut = [&](int64_t stages, int64_t microBatches) {
     return stagesOf(costs, valueOf(cutForStep(chainOf(costs), stages,
-                                              microBatches, /*slack=*/0)));
+                                              microBatches, unlimited,
+                                              /*slack=*/0)));
   };
   EXPECT_NEAR(stepOf1F1B(cut(4, 8), 8), 41.0, 1e-9);
   EXPECT_NEAR(stepOf1F1B(cut(6, 12), 12), 44.0, 1e-9);
@@ -147,6 +151,96 @@ TEST(StepFormula, CutsAreNearlyTheShortestAndNeverLongerThanTheMostEven) {
   EXPECT_LE(sum / trials, 1.003);
   // They do differ.
   EXPECT_GT(mostGained, 1.05);
+}
+
+/// What the stage of a cut that needs most needs, where node i reads a weight
+/// of its own and keeps what it makes.
+double mostBytes(const StageGraph &graph, const Begins &begins,
+                 int64_t microBatches) {
+  const auto stages = static_cast<int64_t>(begins.size());
+  double most = 0;
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    const size_t end =
+        stage + 1 < stages ? begins[stage + 1] : graph.nodes.size();
+    const auto inFlight =
+        static_cast<double>(std::min(microBatches, stages - stage));
+    double bytes = 0;
+    for (size_t i = begins[stage]; i < end; ++i)
+      bytes += graph.weightBytes[i] + inFlight * graph.keptBytes[i];
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+/// Calls `visit` with every cut.
+void forEachCut(size_t nodes, size_t stages, Begins &begins,
+                llvm::function_ref<void()> visit) {
+  if (begins.size() == stages)
+    return visit();
+  const size_t others = stages - begins.size() - 1;
+  for (int32_t next = begins.back() + 1; next + others < nodes; ++next) {
+    begins.push_back(next);
+    forEachCut(nodes, stages, begins, visit);
+    begins.pop_back();
+  }
+}
+
+TEST(StepFormula, CutsWithinAMemoryLimitAreNearlyTheShortestOfThese) {
+  std::mt19937 random(29);
+  double worst = 1, sum = 0;
+  constexpr int trials = 300;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::vector<double> costs(4 + random() % 11);
+    for (double &cost : costs)
+      cost = 1 + random() % 20;
+    const size_t stages = 1 + random() % 4;
+    const auto microBatches = static_cast<int64_t>(1 + random() % 16);
+    StageGraph graph = chainOf(costs);
+    for (size_t i = 0; i < costs.size(); ++i) {
+      graph.weightBytes.push_back(static_cast<double>(random() % 40));
+      graph.keptBytes.push_back(static_cast<double>(random() % 20));
+      graph.nodes[i].weights = {static_cast<int32_t>(i)};
+      graph.nodes[i].kept = {static_cast<int32_t>(i)};
+    }
+    double least = unlimited, largest = 0;
+    Begins begins = {0};
+    forEachCut(costs.size(), stages, begins, [&] {
+      const double bytes = mostBytes(graph, begins, microBatches);
+      least = std::min(least, bytes);
+      largest = std::max(largest, bytes);
+    });
+    const double limit = least + (largest - least) * (random() % 5) / 8;
+    double best = unlimited, even = unlimited;
+    auto stepOf = [&](const Begins &cut) {
+      return simulated(stagesOf(costs, cut), microBatches, 1.0 / 3);
+    };
+    double leastWorst = unlimited;
+    forEachCut(costs.size(), stages, begins, [&] {
+      if (mostBytes(graph, begins, microBatches) > limit)
+        return;
+      const std::vector<double> each = stagesOf(costs, begins);
+      const double most = *llvm::max_element(each), step = stepOf(begins);
+      best = std::min(best, step);
+      if (most <= leastWorst) {
+        even = most < leastWorst ? step : std::max(even, step);
+        leastWorst = most;
+      }
+    });
+    const Begins found =
+        valueOf(cutForStep(graph, stages, microBatches, limit));
+    EXPECT_LE(mostBytes(graph, found, microBatches), limit);
+    EXPECT_LE(stepOf(found), even * (1 + 1e-9));
+    worst = std::max(worst, stepOf(found) / best);
+    sum += stepOf(found) / best;
+    // Where nothing fits, the least is told.
+    EXPECT_LE(mostBytes(graph,
+                        valueOf(cutForStep(graph, stages, microBatches,
+                                           least * 0.9 - 1)),
+                        microBatches),
+              least * 1.01 + 1e-6);
+  }
+  EXPECT_LE(worst, 1.05);
+  EXPECT_LE(sum / trials, 1.003);
 }
 
 TEST(StepFormula, LayersByHand) {
