@@ -197,9 +197,9 @@ void Compilation::choose() {
   // Recomputation makes room without another cut.
   const bool recomputes = options.pipelines.staged.remat == "auto";
   chooseRemat();
+  chooseSchedule();
   if (!recomputes)
     chooseCut();
-  chooseSchedule();
 }
 
 /// The predicted step under the options as they are; none where that fails, or

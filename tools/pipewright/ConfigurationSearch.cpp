@@ -109,11 +109,15 @@ std::string Configuration::options() const {
       ranks, replicas, microBatches, microBatchSize, schedule, remat);
   if (zero > 0)
     text += " --zero " + std::to_string(zero);
+  if (!balance.empty())
+    text += " --balance " + balance;
   return text;
 }
 
 OptionValues ConfigurationSearch::valuesOf(const Configuration &one) const {
-  return given.with("ranks", std::to_string(one.ranks))
+  OptionValues values =
+      one.balance.empty() ? given : given.with("balance", one.balance);
+  return values.with("ranks", std::to_string(one.ranks))
       .with("data-parallel", std::to_string(one.replicas))
       .with("zero", std::to_string(one.zero))
       .with("micro-batches", std::to_string(one.microBatches))
@@ -320,6 +324,31 @@ void ConfigurationSearch::tryEachRank(Configuration one,
     add(summaryOf(one, *plan));
 }
 
+/// The fastest with a stage on each rank, cut for a short step.
+void ConfigurationSearch::tryOtherCuts() {
+  constexpr size_t most = 3;
+  if (given.isGiven("balance"))
+    return;
+  for (Configuration one : std::vector<Configuration>(
+           planned.begin(), planned.begin() + std::min(most, planned.size()))) {
+    if (one.ranks == 1 || one.stages != one.ranks)
+      continue;
+    one.balance = "step";
+    auto options = readCompileOptions(valuesOf(one), nullptr);
+    if (!options) {
+      llvm::consumeError(options.takeError());
+      continue;
+    }
+    std::optional<Compilation> compilation;
+    if (failed(import(*options, compilation)))
+      continue;
+    tell(one);
+    std::string why;
+    if (auto plan = compilation->planQuietly(*options, why); succeeded(plan))
+      add(summaryOf(one, *plan));
+  }
+}
+
 /// Modes of recomputation may come to one program: a stage of one layer is a
 /// run of layers.
 static bool areAlike(const Configuration &a, const Configuration &b) {
@@ -371,6 +400,7 @@ llvm::Error ConfigurationSearch::run() {
     if (wanted.batch % each == 0 && (!*size || **size == each))
       if (llvm::Error error = trySize(each))
         return error;
+  tryOtherCuts();
   if (planned.empty())
     return option::fail("--search found no plan for ", wanted.workers,
                         " workers and a batch of ", wanted.batch,
@@ -401,6 +431,12 @@ static std::string lossOf(const Configuration &one, const Configuration &best) {
                        largest.second);
 }
 
+/// The method, without its argument.
+llvm::StringRef ConfigurationSearch::cutOf(const Configuration &one) const {
+  llvm::StringRef balance = one.balance;
+  return (balance.empty() ? given["balance"] : balance).split(':').first;
+}
+
 void ConfigurationSearch::print(llvm::raw_ostream &os) const {
   constexpr size_t most = 10;
   os << "model " << text::printable(model) << ": "
@@ -421,20 +457,22 @@ void ConfigurationSearch::print(llvm::raw_ostream &os) const {
   if (impossible > 0)
     os << ", " << impossible << " are not possible";
   os << "; * no other is as fast with less memory\n\n"
-     << llvm::formatv("  {0,-18} {1,-6} {2,-14} {3,6} {4,-10} {5,10} {6,10}\n",
+     << llvm::formatv("  {0,-18} {1,-6} {2,-14} {3,6} {4,-5} {5,-10} {6,10} "
+                      "{7,10}\n",
                       "ranks x replicas", "ZeRO", "micro-batches", "stages",
-                      "recomputed", "step", "arena");
+                      "cut", "recomputed", "step", "arena");
   const Configuration &best = planned.front();
   for (const Configuration &one : llvm::ArrayRef(planned).take_front(most)) {
     std::string loss = lossOf(one, best);
     os << llvm::formatv(
-              "{0} {1,-18} {2,-6} {3,-14} {4,6} {5,-10} {6,10} {7,10}",
+              "{0} {1,-18} {2,-6} {3,-14} {4,6} {5,-5} {6,-10} {7,10} {8,10}",
               one.isOnFront ? "*" : " ",
               llvm::formatv("{0} x {1}", one.ranks, one.replicas).str(),
               one.zero,
               llvm::formatv("{0} of {1}", one.microBatches, one.microBatchSize)
                   .str(),
-              one.stages, one.remat, codegen::formatSeconds(one.step),
+              one.stages, cutOf(one), one.remat,
+              codegen::formatSeconds(one.step),
               codegen::formatBytes(one.arenaBytes))
        << (loss.empty() ? "" : "  ") << loss << "\n";
   }
@@ -454,6 +492,7 @@ llvm::json::Value ConfigurationSearch::toJson() const {
                                      {"schedule", one.schedule},
                                      {"stages", one.stages},
                                      {"remat", one.remat},
+                                     {"balance", cutOf(one)},
                                      {"step_seconds", one.step},
                                      {"work_seconds", one.work},
                                      {"waiting_seconds", one.waiting},

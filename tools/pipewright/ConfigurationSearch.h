@@ -38,6 +38,8 @@ struct Configuration {
   int64_t ranks = 1, replicas = 1, zero = 0;
   int64_t microBatchSize = 1, microBatches = 1;
   std::string remat, schedule;
+  /// How the model is cut; empty: as the user said, or as usual.
+  std::string balance;
   int64_t stages = 1;
   /// Seconds of a step: of the busiest rank's tasks, by how much sums of
   /// replicas lengthen it, and all others, in which that rank waits.
@@ -78,10 +80,12 @@ private:
   double leastStep(int64_t microBatchSize,
                    std::optional<Compilation> &compilation);
   void tryEachRank(Configuration one, Compilation &compilation);
+  void tryOtherCuts();
   std::vector<std::string> remats() const;
   /// Whether memory does not matter.
   bool isForSpeed() const { return wanted.pareto.empty() && !memoryLimit; }
   void add(Configuration one);
+  llvm::StringRef cutOf(const Configuration &one) const;
   void tell(const Configuration &next) const;
   std::string draw() const;
 
