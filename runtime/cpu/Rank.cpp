@@ -16,8 +16,8 @@ Rank::Rank(const Program &program, Transport &processes)
 
 /// Before the arena, which the state of libraries points into.
 Rank::~Rank() {
-  dropLibraries();
   leaveGroups();
+  dropLibraries();
 }
 
 void Rank::setUp() {

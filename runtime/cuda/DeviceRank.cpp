@@ -120,6 +120,7 @@ DeviceRank::~DeviceRank() {
   // thread that has it.
   try {
     parts->device->makeCurrent();
+    leaveGroups();
     dropLibraries();
   } catch (const Error &) {
     leakLibraries();

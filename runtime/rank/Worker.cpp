@@ -16,7 +16,10 @@ Worker::Worker(const Program &program, Transport &processes)
       recorder(processes.recorder()), clipNorm(program.optimizer.clipNorm),
       losses(program.updates) {}
 
-Worker::~Worker() { dropLibraries(); }
+Worker::~Worker() {
+  leaveGroups();
+  dropLibraries();
+}
 
 Transport &Worker::pipeline() { return groups->pipeline(); }
 

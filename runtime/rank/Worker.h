@@ -236,7 +236,8 @@ protected:
   virtual std::vector<double>
   squaresOf(const std::vector<const TensorInfo *> &gradients) = 0;
 
-  /// Once its memory goes: no other member of a group uses it from now on.
+  /// Before its memory goes, and that of libraries: no other member of a group
+  /// uses these from now on.
   void leaveGroups();
   /// Ends the state of kernel libraries now; the destructor does it otherwise.
   void dropLibraries();

@@ -113,6 +113,30 @@ TEST(ThreadCollectives, AMemberThatFailsTakesTheOthersDown) {
     EXPECT_EQ(errors[rank], "stopped because another rank failed");
 }
 
+/// It goes as soon as the member has left: 16 MB, which the system takes back.
+TEST(ThreadCollectives, NobodyUsesTheMemoryOfAMemberThatHasFailed) {
+  constexpr int64_t count = 4 << 20;
+  const Collective what = {CollectiveKind::AllReduce, ElementType::F32,
+                           evenBounds(count, 3)};
+  for (int trial = 0; trial < 20; ++trial) {
+    const auto errors = runRanks(3, [&](Transport &t) {
+      std::vector<float> range(count);
+      const auto collectives = Collectives::open(t);
+      collectives->begin(what, range.data(), nullptr);
+      if (t.rank() == trial % 3)
+        fail("it broke");
+      collectives->finish();
+    });
+    for (int rank = 0; rank < 3; ++rank)
+      if (rank == trial % 3)
+        EXPECT_EQ(errors[rank], "it broke");
+      else
+        EXPECT_TRUE(errors[rank].empty() ||
+                    errors[rank] == "stopped because another rank failed")
+            << errors[rank];
+  }
+}
+
 TEST(ThreadTransport, RanksThatAllWaitHearWhoWaitsForWhom) {
   const auto errors = runRanks(3, [](Transport &t) {
     t.setDeadline(std::numeric_limits<double>::infinity());

@@ -202,27 +202,30 @@ void Compilation::choose() {
     chooseCut();
 }
 
-/// The predicted step under the options as they are; none where that fails, or
-/// does not fit the memory limit.
-std::optional<double> Compilation::tryStep() {
-  return onCopy([&]() -> std::optional<double> {
+/// What a plan under the options as they are comes to.
+Compilation::Trial Compilation::tryPlan() {
+  return onCopy([&] {
     ScopedDiagnosticHandler silence(context.get(),
                                     [](Diagnostic &) { return success(); });
-    if (failed(finish(Level::Allocated)))
-      return std::nullopt;
-    auto plan = makePlan();
-    if (failed(plan))
-      return std::nullopt;
-    return plan->simulation.globalStepTime;
+    Trial trial;
+    const bool isPossible = succeeded(finish(Level::Allocated));
+    if (const int64_t bytes = fullestArena(module()); bytes > 0)
+      trial.bytes = bytes;
+    if (!isPossible)
+      return trial;
+    if (auto plan = makePlan(); succeeded(plan))
+      trial.step = plan->simulation.globalStepTime;
+    return trial;
   });
 }
 
 /// `step` cuts by operations, for 1F1B, and does not know to the byte what a
 /// stage needs. So the plans of a few cuts are predicted, and the one with the
-/// shortest step is taken: that of `step` alone; where there is a limit, those
-/// within ever less memory, from the first one that fits on, or from what keeps
-/// values that are computed again; and, unless times were measured, the cut of
-/// `flops`.
+/// shortest step is taken, or with the smallest arenas if none is within the
+/// limit: that of `step` alone; where there is a limit, those within ever less
+/// memory, beginning with more, as it counts what is computed again, and ending
+/// soon behind the first one that fits; and, unless times were measured, the
+/// cut of `flops`.
 void Compilation::chooseCut() {
   StagedPipelineOptions &staged = options.pipelines.staged;
   const std::string balance = staged.balance;
@@ -234,30 +237,30 @@ void Compilation::chooseCut() {
     std::string balance;
     int64_t stageMemory = 0;
   };
-  Cut best = {balance};
-  std::optional<double> least;
+  Cut best;
+  Trial least;
   auto tryCut = [&](const Cut &cut) {
     staged.balance = cut.balance;
     staged.stageMemory = cut.stageMemory;
-    const std::optional<double> step = tryStep();
-    if (step && (!least || isShorterStep(*step, *least)))
-      std::tie(best, least) = std::pair(cut, step);
-    return step.has_value();
+    const Trial trial = tryPlan();
+    if (best.balance.empty() || isShorterStep(trial.step, least.step) ||
+        (!least.fits() && trial.bytes < least.bytes))
+      std::tie(best, least) = std::pair(cut, trial);
   };
-  constexpr int triedBehindTheFirst = 2;
-  int left = tryCut(best) ? 0 : triedBehindTheFirst;
+  tryCut({balance});
+  int triedBehindTheFirst = least.fits() ? 2 : 0;
   for (double share : {4.0, 2.0, 1.4, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4}) {
-    if (!options.memoryLimit || (least && left-- == 0))
+    if (!options.memoryLimit || triedBehindTheFirst == 2)
       break;
-    const Cut within = {balance, std::llround(share * *options.memoryLimit)};
-    if (!tryCut(within) && !least)
-      best = within;
+    tryCut({balance,
+            std::llround(share * static_cast<double>(*options.memoryLimit))});
+    triedBehindTheFirst += least.fits();
   }
   if (balance == "step")
     tryCut({"flops"});
   staged.balance = best.balance;
   staged.stageMemory = best.stageMemory;
-  if (!least)
+  if (!least.fits())
     return;
   if (best.balance != balance)
     mlir::emitRemark(module().getLoc())

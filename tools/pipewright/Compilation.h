@@ -15,6 +15,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 
+#include <cmath>
 #include <limits>
 
 namespace pipewright::tool {
@@ -64,7 +65,15 @@ private:
   void choose();
   void chooseRemat();
   void chooseCut();
-  std::optional<double> tryStep();
+  struct Trial {
+    /// Seconds; infinite where there is no such plan, or it does not fit.
+    double step = std::numeric_limits<double>::infinity();
+    /// Of the fullest rank, as far as it came.
+    int64_t bytes = std::numeric_limits<int64_t>::max();
+
+    bool fits() const { return std::isfinite(step); }
+  };
+  Trial tryPlan();
   void chooseSchedule();
   /// Of a stage: the mode that is tried, as its place among all, and the one
   /// with which its rank has taken least so far.
