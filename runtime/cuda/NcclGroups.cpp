@@ -15,11 +15,11 @@ using namespace pipewright::runtime;
 
 NcclGroups::Group::Group(Transport &control, const std::vector<int64_t> &given)
     : members(given), transport(control, given),
-      exchange(Collectives::open(transport)),
       // Their bytes, as numbers that nobody adds.
       notices({CollectiveKind::AllGather, ElementType::F32,
                evenBounds(transport.size() * sizeof(Notice) / sizeof(float),
-                          transport.size())}) {}
+                          transport.size())}),
+      exchange(Collectives::open(transport)) {}
 
 static bool isIn(const std::vector<int64_t> &members, int64_t rank) {
   return std::count(members.begin(), members.end(), rank) > 0;

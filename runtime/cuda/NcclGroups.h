@@ -57,10 +57,11 @@ private:
     const std::vector<int64_t> members;
     NcclCommunicator *communicator = nullptr;
     GroupTransport transport;
-    std::unique_ptr<Collectives> exchange;
     const Collective notices;
     /// Stays where it is, as its exchange is under way.
     std::deque<Unconfirmed> told;
+    /// Goes first: others use what was told until then.
+    std::unique_ptr<Collectives> exchange;
   };
 
   void makeWhole(double deadline);

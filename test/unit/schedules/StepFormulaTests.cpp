@@ -108,40 +108,55 @@ TEST(StepFormula, PutsLessInFrontOfAHeavyEnd) {
   EXPECT_NEAR(stepOf1F1B({1, 2, 3, 3, 3, 2.5}, 12), 47.0, 1e-9);
 }
 
-/// The shortest simulated step of all cuts.
-double shortest(const std::vector<double> &costs, Begins &begins, size_t stages,
-                int64_t microBatches) {
+/// Calls `visit` with every cut.
+void forEachCut(size_t nodes, size_t stages, Begins &begins,
+                llvm::function_ref<void()> visit) {
   if (begins.size() == stages)
-    return simulated(stagesOf(costs, begins), microBatches, 1.0 / 3);
-  double best = 1e30;
+    return visit();
   const size_t others = stages - begins.size() - 1;
-  for (int32_t next = begins.back() + 1; next + others < costs.size(); ++next) {
+  for (int32_t next = begins.back() + 1; next + others < nodes; ++next) {
     begins.push_back(next);
-    best = std::min(best, shortest(costs, begins, stages, microBatches));
+    forEachCut(nodes, stages, begins, visit);
     begins.pop_back();
   }
-  return best;
 }
+
+/// A random chain to cut.
+struct CutProblem {
+  explicit CutProblem(std::mt19937 &random) : costs(4 + random() % 11) {
+    for (double &cost : costs)
+      cost = 1 + random() % 20;
+    stages = 1 + random() % 4;
+    microBatches = static_cast<int64_t>(1 + random() % 16);
+  }
+  double stepOf(const Begins &begins) const {
+    return simulated(stagesOf(costs, begins), microBatches, 1.0 / 3);
+  }
+  void forEach(llvm::function_ref<void(const Begins &)> visit) const {
+    Begins begins = {0};
+    forEachCut(costs.size(), stages, begins, [&] { visit(begins); });
+  }
+
+  std::vector<double> costs;
+  size_t stages = 1;
+  int64_t microBatches = 1;
+};
 
 TEST(StepFormula, CutsAreNearlyTheShortestAndNeverLongerThanTheMostEven) {
   std::mt19937 random(13);
   double worst = 1, sum = 0, mostGained = 1;
   constexpr int trials = 300;
   for (int trial = 0; trial < trials; ++trial) {
-    std::vector<double> costs(4 + random() % 11);
-    for (double &cost : costs)
-      cost = 1 + random() % 20;
-    const size_t stages = 1 + random() % 4;
-    const auto microBatches = static_cast<int64_t>(1 + random() % 16);
+    const CutProblem problem(random);
+    const auto &[costs, stages, microBatches] = problem;
     StageGraph graph = chainOf(costs);
-    Begins begins = {0};
-    const double best = shortest(costs, begins, stages, microBatches);
-    auto stepOf = [&](const Begins &cut) {
-      return simulated(stagesOf(costs, cut), microBatches, 1.0 / 3);
-    };
+    double best = unlimited;
+    problem.forEach(
+        [&](const Begins &cut) { best = std::min(best, problem.stepOf(cut)); });
     const double found =
-        stepOf(valueOf(cutForStep(graph, stages, microBatches)));
-    const double even = stepOf(valueOf(cutIntoStages(graph, stages, 0)));
+        problem.stepOf(valueOf(cutForStep(graph, stages, microBatches)));
+    const double even =
+        problem.stepOf(valueOf(cutIntoStages(graph, stages, 0)));
     EXPECT_LE(found, even * (1 + 1e-9));
     worst = std::max(worst, found / best);
     sum += found / best;
@@ -172,29 +187,13 @@ double mostBytes(const StageGraph &graph, const Begins &begins,
   return most;
 }
 
-/// Calls `visit` with every cut.
-void forEachCut(size_t nodes, size_t stages, Begins &begins,
-                llvm::function_ref<void()> visit) {
-  if (begins.size() == stages)
-    return visit();
-  const size_t others = stages - begins.size() - 1;
-  for (int32_t next = begins.back() + 1; next + others < nodes; ++next) {
-    begins.push_back(next);
-    forEachCut(nodes, stages, begins, visit);
-    begins.pop_back();
-  }
-}
-
 TEST(StepFormula, CutsWithinAMemoryLimitAreNearlyTheShortestOfThese) {
   std::mt19937 random(29);
   double worst = 1, sum = 0;
   constexpr int trials = 300;
   for (int trial = 0; trial < trials; ++trial) {
-    std::vector<double> costs(4 + random() % 11);
-    for (double &cost : costs)
-      cost = 1 + random() % 20;
-    const size_t stages = 1 + random() % 4;
-    const auto microBatches = static_cast<int64_t>(1 + random() % 16);
+    const CutProblem problem(random);
+    const auto &[costs, stages, microBatches] = problem;
     StageGraph graph = chainOf(costs);
     for (size_t i = 0; i < costs.size(); ++i) {
       graph.weightBytes.push_back(static_cast<double>(random() % 40));
@@ -203,23 +202,18 @@ TEST(StepFormula, CutsWithinAMemoryLimitAreNearlyTheShortestOfThese) {
       graph.nodes[i].kept = {static_cast<int32_t>(i)};
     }
     double least = unlimited, largest = 0;
-    Begins begins = {0};
-    forEachCut(costs.size(), stages, begins, [&] {
-      const double bytes = mostBytes(graph, begins, microBatches);
+    problem.forEach([&](const Begins &cut) {
+      const double bytes = mostBytes(graph, cut, problem.microBatches);
       least = std::min(least, bytes);
       largest = std::max(largest, bytes);
     });
     const double limit = least + (largest - least) * (random() % 5) / 8;
-    double best = unlimited, even = unlimited;
-    auto stepOf = [&](const Begins &cut) {
-      return simulated(stagesOf(costs, cut), microBatches, 1.0 / 3);
-    };
-    double leastWorst = unlimited;
-    forEachCut(costs.size(), stages, begins, [&] {
-      if (mostBytes(graph, begins, microBatches) > limit)
+    double best = unlimited, even = unlimited, leastWorst = unlimited;
+    problem.forEach([&](const Begins &cut) {
+      if (mostBytes(graph, cut, problem.microBatches) > limit)
         return;
-      const std::vector<double> each = stagesOf(costs, begins);
-      const double most = *llvm::max_element(each), step = stepOf(begins);
+      const std::vector<double> each = stagesOf(problem.costs, cut);
+      const double most = *llvm::max_element(each), step = problem.stepOf(cut);
       best = std::min(best, step);
       if (most <= leastWorst) {
         even = most < leastWorst ? step : std::max(even, step);
@@ -229,9 +223,9 @@ TEST(StepFormula, CutsWithinAMemoryLimitAreNearlyTheShortestOfThese) {
     const Begins found =
         valueOf(cutForStep(graph, stages, microBatches, limit));
     EXPECT_LE(mostBytes(graph, found, microBatches), limit);
-    EXPECT_LE(stepOf(found), even * (1 + 1e-9));
-    worst = std::max(worst, stepOf(found) / best);
-    sum += stepOf(found) / best;
+    EXPECT_LE(problem.stepOf(found), even * (1 + 1e-9));
+    worst = std::max(worst, problem.stepOf(found) / best);
+    sum += problem.stepOf(found) / best;
     // Where nothing fits, the least is told.
     EXPECT_LE(mostBytes(graph,
                         valueOf(cutForStep(graph, stages, microBatches,
