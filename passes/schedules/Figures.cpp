@@ -7,6 +7,7 @@
 #include "passes/schedules/Figures.h"
 
 #include <algorithm>
+#include <map>
 
 using namespace pipewright::schedules;
 
@@ -55,6 +56,15 @@ Figures Figures::of(const Schedule &schedule, const Simulation &simulation,
       edges.empty() ? countMessages(schedule, linearEdges(schedule.stages, 0,
                                                           schedule.copies))
                     : countMessages(schedule, edges);
+  std::map<std::pair<int32_t, bool>, int64_t> ofReplicas;
+  for (const TimedWork &timed : simulation.works)
+    if (timed.work.replicas > 1) {
+      const bool sums = pipewright::runtime::factsOf(timed.work.kind).reduces;
+      int64_t &figure = sums ? figures.sums : figures.gathers;
+      figure =
+          std::max(figure, ++ofReplicas[{timed.work.members[0].rank, sums}]);
+    }
+  figures.exposed = simulation.exposedSeconds;
   for (int32_t stage = 0; stage < schedule.stages; ++stage)
     figures.versions =
         std::max(figures.versions, keptVersions(schedule, stage));

@@ -37,6 +37,11 @@ struct Figures {
   int64_t stashBytes = 0;
   /// From rank to rank, in one step.
   int64_t messages = 0;
+  /// Of replicas, on the rank that has most: sums of gradients, and gathers of
+  /// weights, in one step.
+  int64_t sums = 0, gathers = 0;
+  /// How much sooner the step would end without works.
+  double exposed = 0;
   /// Versions of the weights of a stage, at most.
   int64_t versions = 1;
 

@@ -196,16 +196,17 @@ llvm::Expected<OrderedWork> pipewright::schedules::orderWork(
   return ordered;
 }
 
-llvm::Expected<Simulation>
-pipewright::schedules::simulateWithMoves(const Schedule &schedule,
-                                         const TaskCosts &costs,
-                                         llvm::ArrayRef<StageEdge> edges) {
-  if (schedule.moves.empty())
+llvm::Expected<Simulation> pipewright::schedules::simulateWithMoves(
+    const Schedule &schedule, const TaskCosts &costs,
+    llvm::ArrayRef<StageEdge> edges, llvm::ArrayRef<Work> others) {
+  if (schedule.moves.empty() && others.empty())
     return simulate(schedule, costs, edges);
   if (llvm::Error error = checkCosts(schedule, costs))
     return error;
+  std::vector<Work> works = worksOfMoves(schedule, costs);
+  llvm::append_range(works, others);
   llvm::Expected<OrderedWork> ordered =
-      orderWork(schedule, costs, edges, worksOfMoves(schedule, costs));
+      orderWork(schedule, costs, edges, works);
   if (!ordered)
     return ordered.takeError();
   return simulate(schedule, costs, edges, ordered->works);

@@ -36,11 +36,12 @@ orderWork(const Schedule &schedule, const TaskCosts &costs,
           llvm::ArrayRef<StageEdge> edges, llvm::ArrayRef<Work> works,
           ChannelLayout layout = ChannelLayout::Link);
 
-/// Simulates a schedule with the works of its moves in their places, if it has
-/// any.
+/// Simulates a schedule with the works of its moves, and others, in their
+/// places.
 llvm::Expected<Simulation> simulateWithMoves(const Schedule &schedule,
                                              const TaskCosts &costs,
-                                             llvm::ArrayRef<StageEdge> edges);
+                                             llvm::ArrayRef<StageEdge> edges,
+                                             llvm::ArrayRef<Work> others = {});
 
 /// The number of each work's group in `groups`, which gets those that are new;
 /// -1 for works on links.

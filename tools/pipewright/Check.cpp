@@ -8,6 +8,7 @@
 #include "tools/pipewright/Check.h"
 
 #include "tools/pipewright/ScheduleOutput.h"
+#include "tools/pipewright/ShardingRows.h"
 #include "tools/pipewright/SimulatedSchedule.h"
 
 #include "codegen/plan/Plan.h"
@@ -153,6 +154,12 @@ const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
            {{"data-parallel", "D",
              "Replicas of all ranks; what the plan says unless given"},
             option::count(&CheckOptions::replicas)},
+           {zeroSpelling(),
+            [](const OptionSpelling &, Given given, CheckOptions &options) {
+              return readSharding(given, options.replicas.value_or(1),
+                                  options.sharding);
+            }},
+           {zeroBuffersSpelling(), nullptr},
            {{"memory", "LIMIT",
              "What a rank may keep: a number of stashes, or bytes (16GB, "
              "512MiB) where the plan has costs"},
@@ -362,7 +369,7 @@ static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
   const PlanFile &plan = file.plan;
   const Schedule &schedule = plan.schedule;
   llvm::Expected<Simulation> unit =
-      simulate(schedule, unitCosts(schedule), plan.edges);
+      simulate(schedule, unitCosts(schedule), plan.edges, plan.works());
   if (!unit)
     return unit.takeError();
   llvm::raw_ostream &os = llvm::outs();
@@ -454,6 +461,28 @@ static llvm::Expected<int64_t> replicasOf(const PlanFile &plan,
   return replicas;
 }
 
+/// What replicas do together, which the file does not say.
+static llvm::Error addWorks(PlanFile &plan, const Sharding &sharding) {
+  if (!plan.lists.empty() || !plan.timedWorks.empty())
+    return refuse("--zero {0} adds what replicas do together to an order of "
+                  "tasks, but the file says {1} already; leave --zero out, or "
+                  "give the order alone",
+                  sharding.level,
+                  plan.timedWorks.empty() ? "what is sent when"
+                                          : "what ranks do together");
+  llvm::Expected<std::vector<Work>> works =
+      addReplicaWorks(plan.schedule, sharding);
+  if (!works)
+    return works.takeError();
+  const TaskCosts costs = plan.costs ? *plan.costs : unitCosts(plan.schedule);
+  llvm::Expected<Simulation> simulation =
+      simulateWithMoves(plan.schedule, costs, plan.edges, *works);
+  if (!simulation)
+    return simulation.takeError();
+  plan.timedWorks = std::move(simulation->works);
+  return llvm::Error::success();
+}
+
 llvm::Error tool::checkFile(const CheckOptions &o,
                             const DrawOptions &drawings) {
   llvm::Expected<ScheduleFile> file = readScheduleFile(o.file);
@@ -469,6 +498,9 @@ llvm::Error tool::checkFile(const CheckOptions &o,
   llvm::Expected<int64_t> replicas = replicasOf(plan, o);
   if (!replicas)
     return inFile(replicas.takeError());
+  if (o.sharding)
+    if (llvm::Error error = addWorks(plan, *o.sharding))
+      return inFile(std::move(error));
   if (drawings.any())
     if (llvm::Error error = drawFile(plan, o.file, *replicas, drawings))
       return inFile(std::move(error));

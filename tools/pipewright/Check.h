@@ -11,6 +11,7 @@
 #include "tools/pipewright/Draw.h"
 
 #include "passes/schedules/Channels.h"
+#include "passes/schedules/ReplicaWorks.h"
 
 #include <optional>
 
@@ -31,6 +32,8 @@ struct CheckOptions {
   std::optional<MemoryLimit> limit;
   /// Copies of all ranks; what the file says unless given.
   std::optional<int64_t> replicas;
+  /// Adds what they do together.
+  std::optional<schedules::Sharding> sharding;
   /// The file to write the schedule to; empty for none.
   std::string write;
   bool withMessages = false, sendWaits = true;

@@ -33,6 +33,8 @@ struct Column {
   llvm::StringLiteral key;
   Show show;
   double (*value)(const Row &);
+  /// Stands below tables for people; empty: the key says it.
+  llvm::StringLiteral meaning = "";
   /// In tables for people, left out where all rows have this value.
   std::optional<double> usual = std::nullopt;
   /// Left out for people where all rows have the same value, which stands above
@@ -45,7 +47,7 @@ struct Column {
 /// All but the name, which comes first, and what each rank keeps.
 static const Column columns[] = {
     {"ranks", Show::Plain,
-     [](const Row &row) -> double { return row.schedule.schedule.ranks; },
+     [](const Row &row) -> double { return row.schedule.schedule.ranks; }, "",
      std::nullopt, /*standsAbove=*/true},
     {"stages", Show::Plain,
      [](const Row &row) -> double {
@@ -55,36 +57,40 @@ static const Column columns[] = {
      [](const Row &row) -> double {
        return row.schedule.schedule.microBatches;
      },
-     std::nullopt, /*standsAbove=*/true},
-    {"step", Show::Time, [](const Row &row) { return row.figures.step; }},
-    {"span", Show::Time, [](const Row &row) { return row.figures.span; }},
-    {"busiest", Show::Time, [](const Row &row) { return row.figures.busiest; }},
-    {"bubble", Show::Percent,
-     [](const Row &row) { return row.figures.bubble; }},
+     "", std::nullopt, /*standsAbove=*/true},
+    {"step", Show::Time, [](const Row &row) { return row.figures.step; },
+     "last end minus first start over all ranks"},
+    {"span", Show::Time, [](const Row &row) { return row.figures.span; },
+     "the longest rank, from its own first start to its last end"},
+    {"busiest", Show::Time, [](const Row &row) { return row.figures.busiest; },
+     "the work of the rank that has most"},
+    {"bubble", Show::Percent, [](const Row &row) { return row.figures.bubble; },
+     "the share of ranks x step in which no task runs"},
     {"activations", Show::Plain,
-     [](const Row &row) { return row.figures.activations; }},
+     [](const Row &row) { return row.figures.activations; },
+     "the most that a rank keeps at a time, in what its share of the model "
+     "keeps of one micro-batch"},
     {"stashes", Show::Plain,
-     [](const Row &row) -> double { return row.figures.stashes; }},
+     [](const Row &row) -> double { return row.figures.stashes; },
+     "the same in pairs of stage and micro-batch"},
     {"stash_bytes", Show::Bytes,
-     [](const Row &row) -> double { return row.figures.stashBytes; }, 0},
+     [](const Row &row) -> double { return row.figures.stashBytes; }, "", 0},
     {"messages", Show::Plain,
-     [](const Row &row) -> double { return row.figures.messages; }},
+     [](const Row &row) -> double { return row.figures.messages; },
+     "from rank to rank in a step"},
     {"copies", Show::Plain,
-     [](const Row &row) -> double { return row.schedule.schedule.copies; }, 1},
+     [](const Row &row) -> double { return row.schedule.schedule.copies; }, "",
+     1},
     {"versions", Show::Plain,
-     [](const Row &row) -> double { return row.figures.versions; }, 1}};
-
-static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral>
-    meanings[] = {
-        {"step", "last end minus first start over all ranks"},
-        {"span", "the longest rank, from its own first start to its last end"},
-        {"busiest", "the work of the rank that has most"},
-        {"bubble", "the share of ranks x step in which no task runs"},
-        {"activations",
-         "the most that a rank keeps at a time, in what its share "
-         "of the model keeps of one micro-batch"},
-        {"stashes", "the same in pairs of stage and micro-batch"},
-        {"messages", "from rank to rank in a step"}};
+     [](const Row &row) -> double { return row.figures.versions; }, "", 1},
+    {"sums", Show::Plain,
+     [](const Row &row) -> double { return row.figures.sums; },
+     "of gradients over replicas in a step, on the rank that has most", 0},
+    {"gathers", Show::Plain,
+     [](const Row &row) -> double { return row.figures.gathers; },
+     "of weights, each of a stage, from replicas, likewise", 0},
+    {"exposed", Show::Time, [](const Row &row) { return row.figures.exposed; },
+     "how much sooner the step would end if these took no time", 0}};
 
 /// As people read it.
 static std::string shown(const Column &column, const Row &row) {
@@ -170,15 +176,17 @@ static void printText(llvm::raw_ostream &os, llvm::ArrayRef<Row> rows) {
     os << "\n";
   }
   os << "\n";
-  for (const auto &[word, meaning] : meanings)
-    os << word << ": " << meaning << "\n";
+  for (const Column *column : all)
+    if (!column->meaning.empty())
+      os << column->key << ": " << column->meaning << "\n";
 }
 
 static void printLatex(llvm::raw_ostream &os, llvm::ArrayRef<Row> rows) {
   std::vector<const Column *> all = shownColumns(rows);
   os << "% " << text::comment(aboveTable(rows)) << "\n";
-  for (const auto &[word, meaning] : meanings)
-    os << "% " << word << ": " << meaning << "\n";
+  for (const Column *column : all)
+    if (!column->meaning.empty())
+      os << "% " << column->key << ": " << column->meaning << "\n";
   os << "% \\usepackage{booktabs}\n\\begin{tabular}{l"
      << std::string(all.size(), 'r') << "}\n\\toprule\nschedule";
   for (const Column *column : all)

@@ -10,6 +10,7 @@
 #include "support/Text.h"
 #include "tools/pipewright/FigureTable.h"
 #include "tools/pipewright/ScheduleOutput.h"
+#include "tools/pipewright/ShardingRows.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -68,6 +69,22 @@ static llvm::Error readLatency(const OptionSpelling &row,
                             text::shortened(given[row.name], 48), "'");
 }
 
+static llvm::Error readExchangeTime(const OptionSpelling &row,
+                                    const OptionValues &given,
+                                    ListOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  std::optional<double> time = parseTime(given[row.name]);
+  if (!time)
+    return option::fail("--", row.name,
+                        " expects a number, 0 or more, but got '",
+                        text::shortened(given[row.name], 48), "'");
+  if (!options.sizes.sharding)
+    return option::fail("--", row.name, " goes with --zero");
+  options.sizes.sharding->exchangeSeconds = *time;
+  return llvm::Error::success();
+}
+
 static llvm::Error readWrite(const OptionSpelling &row,
                              const OptionValues &given, ListOptions &options) {
   options.write = given[row.name].str();
@@ -96,6 +113,18 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
         option::count([](ListOptions &options) -> int64_t & {
           return options.sizes.replicas;
         })},
+       {zeroSpelling(),
+        [](const OptionSpelling &, const OptionValues &given,
+           ListOptions &options) {
+          return readSharding(given, options.sizes.replicas,
+                              options.sizes.sharding);
+        }},
+       {zeroBuffersSpelling(), nullptr},
+       {{"exchange-time", "N",
+         "With --zero: what replicas take to send each other a part each of a "
+         "rank's share of the model, as to sum gradients of which each keeps "
+         "a part, or to gather weights; sums that all keep take twice as long"},
+        readExchangeTime},
        {{"times", "F=N,B=N...",
          "What tasks take of one micro-batch: F, and B or I and W; R and U "
          "where there are any. They are of a rank's share of the model, so "
@@ -188,11 +217,17 @@ static void printDrawing(const SimulatedSchedule &simulated) {
     llvm::outs() << "    " << line << "\n";
   if (!simulated.schedule.origin.empty())
     llvm::outs() << "    chosen: " << simulated.schedule.origin << "\n";
-  if (simulated.replicas > 1)
-    llvm::outs() << "    " << replicasText(simulated.replicas) << "\n";
   Figures figures = simulated.figures();
   Picture picture = simulated.picture();
   auto time = [&](double value) { return timeText(picture, value); };
+  if (simulated.replicas > 1)
+    llvm::outs() << "    " << replicasText(simulated.replicas) << "\n";
+  if (figures.sums > 0)
+    llvm::outs() << llvm::formatv("    on a rank at most, sums of gradients: "
+                                  "{0}, gathers of weights: {1}; "
+                                  "exposed {2}\n",
+                                  figures.sums, figures.gathers,
+                                  time(figures.exposed));
   llvm::outs() << llvm::formatv(
       "    with {0}: step {1}, busiest rank {2}, span {3}, bubble {4:F1} %, at "
       "most {5} stage stashes on a rank, {6} messages\n",

@@ -112,11 +112,25 @@ std::string tool::replicasText(int64_t replicas) {
                        replicas);
 }
 
+/// What replicas do together in the step.
+static llvm::Expected<std::vector<Work>>
+addWorks(SimulatedSchedule &simulated,
+         const std::optional<Sharding> &sharding) {
+  if (!sharding)
+    return std::vector<Work>();
+  if (llvm::Error error =
+          setExchangeTime(simulated.costs, simulated.schedule, *sharding))
+    return std::move(error);
+  if (sharding->exchangeSeconds > 0)
+    simulated.times += ", exchange " + numberText(sharding->exchangeSeconds, 6);
+  return addReplicaWorks(simulated.schedule, *sharding);
+}
+
 static llvm::Expected<SimulatedSchedule>
 simulateWith(const NamedSchedule &named, ScheduleOptions options,
-             const ScheduleTimes &times, int64_t replicas) {
+             const ScheduleTimes &times, const ScheduleSizes &sizes) {
   SimulatedSchedule result;
-  result.replicas = replicas;
+  result.replicas = sizes.replicas;
   result.name = named.name;
   result.choice = named.choice;
   if (named.choice.file)
@@ -133,8 +147,11 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
   if (!schedule)
     return schedule.takeError();
   result.schedule = std::move(*schedule);
+  llvm::Expected<std::vector<Work>> works = addWorks(result, sizes.sharding);
+  if (!works)
+    return refuse("{0}: {1}", named.name, llvm::toString(works.takeError()));
   llvm::Expected<Simulation> simulation =
-      simulateWithMoves(result.schedule, result.costs, result.edges);
+      simulateWithMoves(result.schedule, result.costs, result.edges, *works);
   if (!simulation)
     return refuse("{0}: {1}", named.name,
                   llvm::toString(simulation.takeError()));
@@ -145,8 +162,7 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
 llvm::Expected<SimulatedSchedule>
 tool::simulateNamed(const NamedSchedule &named, const ScheduleSizes &sizes,
                     const ScheduleTimes &times) {
-  return simulateWith(named, sizedOptions(named.choice, sizes), times,
-                      sizes.replicas);
+  return simulateWith(named, sizedOptions(named.choice, sizes), times, sizes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,8 +211,8 @@ tool::simulateSeveral(llvm::ArrayRef<NamedSchedule> all,
   ScheduleSizes sizes = commonSizes(all, given);
   std::vector<SimulatedSchedule> results;
   for (const NamedSchedule &named : all) {
-    llvm::Expected<SimulatedSchedule> result = simulateWith(
-        named, possibleOptions(named, sizes), times, sizes.replicas);
+    llvm::Expected<SimulatedSchedule> result =
+        simulateWith(named, possibleOptions(named, sizes), times, sizes);
     if (result)
       results.push_back(std::move(*result));
     else
@@ -233,5 +249,6 @@ PlanFile SimulatedSchedule::plan() const {
   plan.schedule = schedule;
   plan.edges = edges;
   plan.costs = costs;
+  plan.timedWorks = simulation.works;
   return plan;
 }

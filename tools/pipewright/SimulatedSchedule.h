@@ -10,6 +10,7 @@
 
 #include "passes/schedules/Figures.h"
 #include "passes/schedules/Policy.h"
+#include "passes/schedules/ReplicaWorks.h"
 #include "passes/schedules/drawing/Picture.h"
 #include "passes/schedules/files/GivenTimes.h"
 #include "passes/schedules/files/PlanFile.h"
@@ -28,6 +29,8 @@ struct ScheduleSizes {
   std::optional<int64_t> ranks, loops, microBatches;
   /// Copies of all ranks, each with as many micro-batches.
   int64_t replicas = 1;
+  /// Whether, and how, what they do together is part of the step.
+  std::optional<schedules::Sharding> sharding;
 };
 
 /// What tasks and links take; where nothing is given, what a file says of

@@ -10,12 +10,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/schedules/SharedRanges.h"
 #include "passes/step/StepOrder.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 
-#include <set>
+#include <map>
 
 namespace pipewright::pipe {
 #define GEN_PASS_DEF_PIPESHAREGRADIENTS
@@ -28,45 +29,35 @@ using namespace pipewright::pipe;
 
 namespace {
 
-/// What one stage of a rank does with the range of its gradients.
+/// A stage of a rank that shares.
 struct StageUse {
   TaskOp update;
-  TaskOp lastBackward;
-  /// Of the stages with the same number, one at a time has the range.
-  int64_t range = 0;
-  int64_t bytes = 0;
-  /// What the last backward so far has made.
-  Value sum;
   /// Parts of earlier sums are kept.
   bool keeps = false;
-
-  bool isDoneBefore(TaskOp task) const {
-    return TaskOp(lastBackward)->isBeforeInBlock(task);
-  }
 };
 
 /// One rank of a step.
 class RangeSharer {
 public:
   RangeSharer(ModuleOp module, const Stages &stages, ArrayRef<TaskOp> tasks,
-              int64_t ranges);
+              int64_t numRanges);
 
   void run();
   /// Lets those that are done when another wants their range update first.
   void advanceUpdates();
 
 private:
-  bool savesMemory();
-  void forEachTurn(llvm::function_ref<void(StageUse &, TaskOp)> ends);
-  void makeRoom(StageUse &use, TaskOp task);
+  /// Behind a turn, the range's next one begins with `task`.
+  void makeRoom(const schedules::RangeTurn &turn, TaskOp task);
   Value createKeep(StageUse &use, Value sum);
 
   const Stages &stages;
   ArrayRef<TaskOp> tasks;
   const int64_t replicas;
   OpBuilder builder;
-  /// By stage: those that share.
   std::map<int32_t, StageUse> uses;
+  schedules::RangeOfStage ranges;
+  std::vector<schedules::RangeTurn> turns;
 };
 
 } // namespace
@@ -89,26 +80,21 @@ static bool hasTiedWeights(const Stages &stages, int32_t stage) {
 }
 
 RangeSharer::RangeSharer(ModuleOp module, const Stages &stages,
-                         ArrayRef<TaskOp> tasks, int64_t ranges)
+                         ArrayRef<TaskOp> tasks, int64_t numRanges)
     : stages(stages), tasks(tasks), replicas(programOf(module).replicas),
       builder(module.getContext()) {
   for (TaskOp task : tasks)
     if (task.getKind() == TaskKind::update &&
         !hasTiedWeights(stages, stages.numberOf(task.getStage())))
       uses[stages.numberOf(task.getStage())].update = task;
-  int64_t begun = 0;
+  SmallVector<int32_t> adders;
   for (TaskOp task : tasks) {
     const schedules::Task plain = plainTask(stages, task);
-    auto use = uses.find(plain.stage);
-    if (!plain.endsStash() || use == uses.end())
-      continue;
-    if (!use->second.lastBackward)
-      use->second.range = begun++ % ranges;
-    use->second.lastBackward = task;
+    const bool adds = plain.endsStash() && uses.contains(plain.stage);
+    adders.push_back(adds ? plain.stage : -1);
   }
-  for (auto &[stage, use] : uses)
-    use.bytes =
-        llvm::alignTo(stages.updatedBytes(stage), replicas * kShardAlignment);
+  ranges = schedules::rangesInTurns(adders, numRanges);
+  turns = schedules::turnsOf(adders, ranges);
 }
 
 Value RangeSharer::createKeep(StageUse &use, Value sum) {
@@ -117,13 +103,12 @@ Value RangeSharer::createKeep(StageUse &use, Value sum) {
                                  use.update.getStageAttr(), sum);
 }
 
-/// `task` is the first one of another stage to add to the range.
-void RangeSharer::makeRoom(StageUse &use, TaskOp task) {
-  const bool isDone = use.isDoneBefore(task);
-  if (isDone && !use.keeps)
+void RangeSharer::makeRoom(const schedules::RangeTurn &turn, TaskOp task) {
+  StageUse &use = uses[turn.stage];
+  if (!turn.comesBack && !use.keeps)
     return moveBefore(use.update, task);
   builder.setInsertionPoint(task);
-  if (isDone) {
+  if (!turn.comesBack) {
     Value sum = use.update.getOperand(0);
     moveBefore(sum.getDefiningOp(), task);
     use.update.setOperand(0, createKeep(use, sum));
@@ -135,7 +120,8 @@ void RangeSharer::makeRoom(StageUse &use, TaskOp task) {
   for (auto sum = use.update.getOperand(0).getDefiningOp<CollectiveOp>(); sum;
        sum = sum.getValue().getDefiningOp<CollectiveOp>())
     ofEnd.push_back(sum);
-  Value made = use.sum;
+  Value soFar = TaskOp(tasks[turn.tasks.back()]).getResults().back();
+  Value made = soFar;
   Operation *first = nullptr;
   for (CollectiveOp sum : llvm::reverse(ofEnd)) {
     Operation *together = builder.clone(*sum);
@@ -144,67 +130,29 @@ void RangeSharer::makeRoom(StageUse &use, TaskOp task) {
     first = first ? first : together;
   }
   Value kept = createKeep(use, made);
-  use.sum.replaceAllUsesExcept(kept, first);
-}
-
-/// Calls `ends` for each stage that has a range when another begins to add to
-/// it, with the task of that one.
-void RangeSharer::forEachTurn(
-    llvm::function_ref<void(StageUse &, TaskOp)> ends) {
-  std::map<int64_t, StageUse *> holders;
-  for (TaskOp task : tasks) {
-    const schedules::Task plain = plainTask(stages, task);
-    auto found = uses.find(plain.stage);
-    if (!plain.endsStash() || found == uses.end())
-      continue;
-    StageUse *&holder = holders[found->second.range];
-    if (holder && holder != &found->second)
-      ends(*holder, task);
-    holder = &found->second;
-    holder->sum = task.getResults().back();
-  }
-}
-
-/// Whether ranges, parts that are kept, and what others send to add to them
-/// take less than a range for each stage. Sums in the middle of a step stand
-/// where its activations are; one at a time for each range.
-bool RangeSharer::savesMemory() {
-  std::set<StageUse *> keep;
-  forEachTurn([&](StageUse &use, TaskOp task) {
-    if (!use.isDoneBefore(task))
-      keep.insert(&use);
-  });
-  struct Needs {
-    int64_t range = 0, fromOthers = 0;
-  };
-  std::map<int64_t, Needs> needs;
-  int64_t apart = 0, shared = 0;
-  for (auto &[stage, use] : uses) {
-    Needs &most = needs[use.range];
-    const int64_t part = use.bytes / replicas;
-    apart += use.bytes;
-    most.range = std::max(most.range, use.bytes);
-    if (keep.contains(&use)) {
-      most.fromOthers = std::max(most.fromOthers, use.bytes - part);
-      shared += part;
-    }
-  }
-  for (const auto &[range, most] : needs)
-    shared += most.range + most.fromOthers;
-  return shared < apart;
+  soFar.replaceAllUsesExcept(kept, first);
 }
 
 void RangeSharer::advanceUpdates() {
-  forEachTurn([](StageUse &use, TaskOp task) {
-    if (use.isDoneBefore(task))
-      moveBefore(use.update, task);
-  });
+  for (const schedules::RangeTurn &turn : turns)
+    if (turn.next >= 0 && !turn.comesBack)
+      moveBefore(uses[turn.stage].update, tasks[turn.next]);
 }
 
 void RangeSharer::run() {
-  if (!savesMemory())
+  schedules::BytesOfStage bytes;
+  for (const auto &[stage, range] : ranges)
+    bytes[stage] =
+        llvm::alignTo(stages.updatedBytes(stage), replicas * kShardAlignment);
+  if (!schedules::savesMemory(turns, ranges, bytes, replicas))
     return advanceUpdates();
-  forEachTurn([&](StageUse &use, TaskOp task) { makeRoom(use, task); });
+  // In the order in which turns end.
+  std::map<int64_t, const schedules::RangeTurn *> ends;
+  for (const schedules::RangeTurn &turn : turns)
+    if (turn.next >= 0)
+      ends[turn.next] = &turn;
+  for (auto [next, turn] : ends)
+    makeRoom(*turn, tasks[next]);
   // What has its range to the end.
   for (auto &[stage, use] : uses) {
     Value sum = use.update.getOperand(0);

@@ -1,0 +1,68 @@
+//===- SharedRanges.h - Stages that take turns in memory --------*- C++ -*-===//
+//
+// With ZeRO-2 the stages of a rank take turns in a few ranges for their
+// gradients, with ZeRO-3 also for their weights (Rajbhandari et al., "ZeRO:
+// Memory Optimizations Toward Training Trillion Parameter Models", SC 2020).
+// Who has which range, and when, follows from the order of the rank's tasks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_PASSES_SCHEDULES_SHAREDRANGES_H
+#define PIPEWRIGHT_PASSES_SCHEDULES_SHAREDRANGES_H
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace pipewright::schedules {
+
+/// By stage that shares: the range that it has, or the bytes that it needs.
+using RangeOfStage = std::map<int32_t, int64_t>;
+using BytesOfStage = std::map<int32_t, int64_t>;
+
+/// Tasks of a stage, none of another stage in the same range between them.
+/// Positions are in the order of the rank.
+struct RangeTurn {
+  int32_t stage = 0;
+  /// The tasks that use the range.
+  std::vector<int64_t> tasks;
+  /// From where on it is free: behind the last task that used it before.
+  int64_t freed = 0;
+  /// The first task of the next stage that uses it; -1: none does.
+  int64_t next = -1;
+  /// The stage has another turn behind it.
+  bool comesBack = false;
+};
+
+/// `users` has the stage of each task of a rank that uses the range of its
+/// stage, and -1 for others. Turns are in the order of their first tasks;
+/// stages without a range have none.
+std::vector<RangeTurn> turnsOf(llvm::ArrayRef<int32_t> users,
+                               const RangeOfStage &ranges);
+
+/// In the order in which stages begin to use them.
+RangeOfStage rangesInTurns(llvm::ArrayRef<int32_t> users, int64_t numRanges);
+
+/// The ranges in which stages put their weights together so that ranges, and
+/// the parts that a replica keeps, take less memory than whole weights, and the
+/// fewest bytes are gathered; of ways that are alike in this, the one with the
+/// fewest gathers right behind a task that reads what was there before. All
+/// ways are tried if they are few, otherwise stages take ranges in turns. Empty
+/// where no way that is tried takes less memory. (Where any stage may be in any
+/// range, the rule of L. A. Belady, "A study of replacement algorithms for a
+/// virtual-storage computer", 1966, is the best one.)
+RangeOfStage weightRanges(llvm::ArrayRef<int32_t> users,
+                          const BytesOfStage &bytes, int64_t replicas,
+                          int64_t numRanges);
+
+/// Whether stages that take turns with their gradients need less than a range
+/// each. One that comes back keeps the part of its replica meanwhile, and what
+/// others send to be added to that is there at the end of its turn.
+bool savesMemory(llvm::ArrayRef<RangeTurn> turns, const RangeOfStage &ranges,
+                 const BytesOfStage &bytes, int64_t replicas);
+
+} // namespace pipewright::schedules
+
+#endif // PIPEWRIGHT_PASSES_SCHEDULES_SHAREDRANGES_H

@@ -1,0 +1,157 @@
+//===- ReplicaWorkTests.cpp - What replicas do together ---------*- C++ -*-===//
+
+#include "test/unit/schedules/ScheduleTesting.h"
+
+#include "passes/schedules/Checker.h"
+#include "passes/schedules/Figures.h"
+#include "passes/schedules/ReplicaWorks.h"
+#include "passes/schedules/SharedRanges.h"
+#include "passes/schedules/WorkOrder.h"
+
+#include <algorithm>
+#include <set>
+
+using namespace pipewright::schedules;
+using namespace pipewright::schedules::testing;
+
+namespace {
+
+Figures figuresOf(Schedule schedule, const Sharding &sharding) {
+  TaskCosts costs = TaskCosts::uniform(schedule.stages, 1, 2);
+  EXPECT_EQ(messageOf(setExchangeTime(costs, schedule, sharding)), "");
+  std::vector<Work> works = cantFail(addReplicaWorks(schedule, sharding));
+  Simulation simulation =
+      cantFail(simulateWithMoves(schedule, costs, {}, works));
+  return Figures::of(schedule, simulation);
+}
+
+TEST(ReplicaWorks, BreadthFirstGathersAsTheFormulaSays) {
+  // 2v - k gathers and v sums.
+  for (int64_t ranks : {2, 4, 8})
+    for (int64_t loops : {3, 4, 6, 8})
+      for (int64_t ranges : {2, 3, 4}) {
+        if (ranges >= loops)
+          continue;
+        SCOPED_TRACE(std::to_string(ranks) + " " + std::to_string(loops) + " " +
+                     std::to_string(ranges));
+        Figures figures = figuresOf(
+            buildSchedule("breadth-first", ranks, ranks * loops, 4 * ranks),
+            {.replicas = 16, .level = 3, .ranges = ranges});
+        EXPECT_EQ(figures.gathers, 2 * loops - ranges);
+        EXPECT_EQ(figures.sums, loops);
+      }
+}
+
+TEST(ReplicaWorks, InterleavedGathersNoLessThanTheBestReplacement) {
+  // 2(v - k)M/N + k, where any stage may be in any range.
+  int64_t asGood = 0;
+  for (int64_t ranks : {2, 4, 8})
+    for (int64_t loops : {3, 4, 6})
+      for (int64_t ranges : {2, 3, 4})
+        for (int64_t rounds : {1, 2, 4}) {
+          if (ranges >= loops)
+            continue;
+          const int64_t best = 2 * (loops - ranges) * rounds + ranges;
+          Figures figures =
+              figuresOf(buildSchedule("interleaved", ranks, ranks * loops,
+                                      rounds * ranks),
+                        {.replicas = 16, .level = 3, .ranges = ranges});
+          EXPECT_GE(figures.gathers, best);
+          asGood += figures.gathers == best;
+        }
+  EXPECT_GE(asGood, 20);
+}
+
+TEST(ReplicaWorks, AnExchangeTakesWhatIsSaid) {
+  // Nothing is left to run beside the last sum and the last gather.
+  for (int64_t replicas : {2, 3, 8}) {
+    Schedule schedule = buildSchedule("gpipe", 4, 4, 4);
+    EXPECT_EQ(figuresOf(schedule, {.replicas = replicas}).exposed, 0);
+    for (int64_t level : {0, 1, 2, 3})
+      EXPECT_NEAR(figuresOf(schedule, {.replicas = replicas,
+                                       .level = level,
+                                       .exchangeSeconds = 1.5})
+                      .exposed,
+                  3, 1e-9);
+    // A stage is half of what a rank has.
+    EXPECT_NEAR(figuresOf(buildSchedule("breadth-first", 4, 8, 4),
+                          {.replicas = replicas, .exchangeSeconds = 1.5})
+                    .exposed,
+                1.5, 1e-9);
+  }
+}
+
+TEST(ReplicaWorks, AllSchedulesAreProven) {
+  int64_t proven = 0;
+  for (const Policy *policy : allPolicies())
+    for (int64_t level : {0, 1, 2, 3})
+      for (int64_t replicas : {2, 3, 16}) {
+        SCOPED_TRACE(policy->name().str() + " " + std::to_string(level));
+        llvm::Expected<Schedule> built = policy->build(policy->example());
+        // Other tests have policies that fail.
+        if (!built) {
+          llvm::consumeError(built.takeError());
+          continue;
+        }
+        Schedule schedule = std::move(*built);
+        llvm::Expected<std::vector<Work>> works =
+            addReplicaWorks(schedule, {.replicas = replicas, .level = level});
+        if (!works) {
+          llvm::consumeError(works.takeError());
+          EXPECT_TRUE(schedule.copies > 1 || schedule.forwardOnly ||
+                      schedule.weightRule != WeightRule::Synchronous);
+          continue;
+        }
+        ASSERT_EQ(messageOf(checkSchedule(schedule)), "");
+        OrderedWork ordered = cantFail(orderWork(
+            schedule, TaskCosts::uniform(schedule.stages), {}, *works));
+        Channels channels;
+        channels.groups = ordered.groups;
+        EXPECT_EQ(messageOf(checkInstructions(
+                      ordered.lists,
+                      [](const Transfer &) { return std::string("message"); },
+                      channels)),
+                  "");
+        // Each stage is summed before its update, in the last place behind all
+        // that add to it.
+        std::set<std::string> summed;
+        for (const Work &work : *works)
+          summed.insert(work.name);
+        for (int32_t stage = 0; stage < schedule.stages; ++stage)
+          EXPECT_TRUE(
+              summed.contains("gradients of s" + std::to_string(stage)));
+        ++proven;
+      }
+  EXPECT_GE(proven, 150);
+}
+
+TEST(SharedRanges, TurnsEndWhereAnotherStageBegins) {
+  std::vector<RangeTurn> turns =
+      turnsOf({0, 0, 2, -1, 1, 0, 2}, {{0, 0}, {1, 1}, {2, 0}});
+  ASSERT_EQ(turns.size(), 5u);
+  EXPECT_EQ(turns[0].tasks, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(turns[0].next, 2);
+  EXPECT_TRUE(turns[0].comesBack);
+  EXPECT_EQ(turns[1].stage, 2);
+  EXPECT_EQ(turns[1].freed, 2);
+  EXPECT_EQ(turns[2].stage, 1);
+  EXPECT_EQ(turns[2].next, -1);
+  EXPECT_EQ(turns[4].freed, 6);
+  EXPECT_FALSE(turns[4].comesBack);
+}
+
+TEST(SharedRanges, SavingMemoryComesFirst) {
+  const std::vector<int32_t> users = {0, 1, 2, 2, 1, 0};
+  const BytesOfStage alike = {{0, 12}, {1, 12}, {2, 12}};
+  // Two ranges of 12 and parts of 36 / D against 36.
+  EXPECT_EQ(weightRanges(users, alike, 4, 2),
+            (RangeOfStage{{0, 0}, {1, 1}, {2, 0}}));
+  // With two replicas one range alone is less.
+  EXPECT_EQ(weightRanges(users, alike, 2, 2),
+            (RangeOfStage{{0, 0}, {1, 0}, {2, 0}}));
+  // No way is, or all stages have their own.
+  EXPECT_TRUE(weightRanges(users, {{0, 30}, {1, 3}, {2, 3}}, 2, 2).empty());
+  EXPECT_TRUE(weightRanges(users, alike, 4, int64_t(1) << 62).empty());
+}
+
+} // namespace
