@@ -153,7 +153,7 @@ static std::pair<ReplicaState, ReplicaState> statesOf(CollectiveOp op,
   // There are no weights of a part of the micro-batches.
   if (!facts.reduces && now == ReplicaState::partial)
     return {ReplicaState::whole, ReplicaState::whole};
-  if (!op.getOver().isOfReplicas() || facts.rooted)
+  if (!op.getOver().isOfReplicas() || facts.rooted || op.getWeight())
     return {now, now};
   if (op.getRounded())
     return {now, ReplicaState::whole};
@@ -204,6 +204,12 @@ LogicalResult CollectiveOp::verify() {
   // (C7)
   if (getBucket() && (!getOver().isOfReplicas() || getWeight()))
     return emitOpError("expects a bucket over replicas, of no single weight");
+  // (C8)
+  if (getWeight() && getOver().isOfReplicas() &&
+      getKind() != runtime::CollectiveKind::AllReduce)
+    return emitOpError("expects 'all_reduce' of one weight over replicas, but "
+                       "is '")
+           << getKindAttr().spelling() << "'";
   return success();
 }
 

@@ -118,7 +118,6 @@ void buildScheduledPipeline(OpPassManager &pm,
   pm.addPass(pipe::createPipeSchedule(schedule));
   pipe::PipeSynchronizeWeightsOptions synchronize;
   synchronize.tied = options.tiedWeights;
-  synchronize.replicasFirst = options.sumGroups > 0;
   pm.addPass(pipe::createPipeSynchronizeWeights(synchronize));
   pipe::PipeShareGradientsOptions share;
   share.ranges = options.zeroBuffers;

@@ -78,12 +78,15 @@ LogicalResult FoldGradients::verify(ModuleOp module, const Stages &stages) {
     return fail("one copy of the model, but the schedule has two, each of "
                 "which adds up half of the micro-batches");
   for (const WeightGroup &group : stages.weights())
-    if (group.isTied() && group.isTrained() && !group.isAllReduced())
-      return fail("weights that their stages sum together, but one stage "
-                  "updates '@" +
-                  group.weight.getSymName() +
-                  "' for others; leave out --tied-weights owner, and choose a "
-                  "rank for each of these stages");
+    if (groups != program.replicas && group.isTied() && group.isTrained() &&
+        !group.isAllReduced())
+      return fail(
+          "weights that their stages sum together, but one stage "
+          "updates '@" +
+          group.weight.getSymName() +
+          "' for others; leave out --tied-weights owner, and choose a "
+          "rank for each of these stages, or give each replica one group "
+          "alone");
   // What a holder adds would be a part of each replica's sum.
   for (auto rank : module.getOps<RankOp>())
     for (auto together : rank.getBody()->getOps<CollectiveOp>())

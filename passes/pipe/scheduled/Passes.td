@@ -102,10 +102,9 @@ def PipeFoldGradients
 
     Changes the programs of ranks. Refuses schedules that add in another order
     (`sums_in_schedule_order`, two copies of the model, several updates in a
-    step), weights that an owner updates for other stages, weights whose holders
-    add before replicas do (`replicas-first` of pipe-synchronize-weights makes
-    them add behind), and stages that keep parts of sums (ZeRO-2 where it sums a
-    stage more than once).
+    step), weights that an owner updates for other stages, where a replica has
+    several groups, weights whose holders add before replicas do, and stages
+    that keep parts of sums (ZeRO-2 where it sums a stage more than once).
 
     ```mlir
     %g1 = pipe.task backward @s0 micro_batch 1 (..., %g0)
@@ -215,9 +214,11 @@ def PipeSynchronizeWeights
     of two copies of the model sum their gradients as one range, where the
     copies are all that holds their weights.
 
-    Where a module has several `replicas`, all gradients that an
-    update uses are summed over them, as one range, behind whatever is summed
-    within a replica. So all replicas do the same update, to the bit. Running
+    Where a module has several `replicas`, all gradients that an update uses are
+    summed over them, bucket by bucket, before stages that hold a weight sum
+    what they have; those of two copies of the model do it before. A stage whose
+    weight an owner updates sums that weight's gradient over replicas on its
+    own. So all replicas do the same update, to the bit. Running
     statistics, of which each replica has its own, become one behind the sums
     (`pipe.merge_statistics`). Refuses these in steps with several updates.
 
@@ -247,14 +248,14 @@ def PipeSynchronizeWeights
     %sum1 = pipe.collective all_reduce of @wte in @s1 (%g1) over [0, 1] : ...
     %u0 = pipe.task update @s0 (%sum0) : ...
     %u1 = pipe.task update @s1 (%sum1) : ...
-    // over replicas, behind these
-    %all0 = pipe.collective all_reduce in @s0 (%sum0) over replicas : ...
-    %u0 = pipe.task update @s0 (%all0) : ...
+    // over replicas, before these
+    %all0 = pipe.collective all_reduce in @s0 (%g0) over replicas : ...
+    %sum0 = pipe.collective all_reduce of @wte in @s0 (%all0) over [0, 1] : ...
+    %u0 = pipe.task update @s0 (%sum0) : ...
+    // before an owner adds
+    %all1 = pipe.collective all_reduce of @wte in @s1 (%g1) over replicas : ...
+    %t1 = pipe.gradient_of @wte in @s1 (%all1) : ...
     // or, with ZeRO-1
-    %part0 = pipe.collective reduce_scatter in @s0 (%sum0) over replicas : ...
-    %new0 = pipe.task update @s0 (%part0) : ...
-    %u0 = pipe.collective all_gather in @s0 (%new0) over replicas : ...
-    // or, with ZeRO-1 and replicas-first
     %part0 = pipe.collective reduce_scatter in @s0 (%g0) over replicas : ...
     %sum0 = pipe.collective all_reduce of @wte in @s0 (%part0) over [0, 1] : ...
     %new0 = pipe.task update @s0 (%sum0) : ...
@@ -263,9 +264,7 @@ def PipeSynchronizeWeights
   }];
   let options = [
     Option<"tied", "tied", "std::string", /*default=*/"\"all-reduce\"",
-           "all-reduce or owner: how weights that stages share are kept equal">,
-    Option<"replicasFirst", "replicas-first", "bool", /*default=*/"false",
-           "ranks that share a weight sum it behind the sum over replicas">
+           "all-reduce or owner: how weights that stages share are kept equal">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

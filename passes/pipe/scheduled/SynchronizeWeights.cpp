@@ -11,16 +11,16 @@
 //               copy each: less time between two steps, for more copies of the
 //               optimizer's state
 //
-// Both have one order, so all copies have the same bits. Then the gradients of
-// each stage are summed over all replicas; each replica's own sum is in the
-// order of its micro-batches, which are consecutive ones of the batch. Where
-// sums must not depend on replicas (pipe-fold-gradients), these come first.
-// With ZeRO a replica gets its part of the sums alone, updates its part of the
-// weights, and hands them out, bucket by bucket; ranks that sum a weight behind
-// that sum the part that their replica has. Running statistics become one,
-// too. In a step with several updates, where weights are stale and none has
-// copies, each is preceded by its own sum. Last, gradients are clipped by the
-// norm of all.
+// Both have one order, so all copies have the same bits. Before that the
+// gradients of each stage are summed over all replicas, so that these sums can
+// begin inside its last backward; each replica's own sum is in the order of its
+// micro-batches, which are consecutive ones of the batch. Two copies of the
+// model are summed before replicas are, as each has half of these. With ZeRO a
+// replica gets its part of the sums alone, updates its part of the weights, and
+// hands them out, bucket by bucket; ranks that share a weight sum the part that
+// their replica has. Running statistics become one, too. In a step with several
+// updates, where weights are stale and none has copies, each is preceded by its
+// own sum. Last, gradients are clipped by the norm of all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,9 +53,9 @@ enum class Policy { Owner, AllReduce };
 class StepSynchronizer {
 public:
   StepSynchronizer(StepOp step, const Stages &stages, ArrayRef<int32_t> ranks,
-                   bool prefersOwners, bool replicasFirst)
+                   bool prefersOwners)
       : step(step), stages(stages), ranks(ranks), prefersOwners(prefersOwners),
-        replicasFirst(replicasFirst), builder(step.getContext()) {}
+        builder(step.getContext()) {}
 
   /// For a step with one update.
   void run(const ProgramFields &program);
@@ -70,6 +70,9 @@ private:
   Value gradientsOf(int32_t stage) { return lastOf<GradientType>(stage); }
   Value updatedOf(int32_t stage) { return lastOf<UpdatedType>(stage); }
   TaskOp updateOf(int32_t stage);
+  void sumOverHolders(ArrayRef<const WeightGroup *> owned,
+                      ArrayRef<const WeightGroup *> reduced);
+  void sumLent(const WeightGroup &group);
   void addAtOwner(const WeightGroup &group);
   void handBack(const WeightGroup &group);
   void allReduceTied(ArrayRef<const WeightGroup *> groups);
@@ -92,9 +95,6 @@ private:
   const Stages &stages;
   ArrayRef<int32_t> ranks;
   bool prefersOwners;
-  /// Ranks that share a weight sum it behind the sum over replicas, and not
-  /// before.
-  bool replicasFirst;
   OpBuilder builder;
 };
 
@@ -286,6 +286,14 @@ static LogicalResult checkReplicas(ModuleOp module) {
   return success();
 }
 
+/// Of a weight that an owner updates: what its other stages add.
+void StepSynchronizer::sumLent(const WeightGroup &group) {
+  for (int32_t holder : ArrayRef(group.stages).drop_front())
+    createSum(group.weight.getLoc(), holder, gradientsOf(holder),
+              FlatSymbolRefAttr::get(group.weight.getSymNameAttr()),
+              GroupAttr::ofReplicas(step.getContext()));
+}
+
 void StepSynchronizer::sumOverReplicas(TaskOp update, ReplicaState state) {
   FlatSymbolRefAttr stage = update.getStageAttr();
   const int32_t number = stages.numberOf(stage);
@@ -391,6 +399,14 @@ void StepSynchronizer::mergeStatistics() {
 // All of a step
 //===----------------------------------------------------------------------===//
 
+/// The stages that hold a weight, each.
+void StepSynchronizer::sumOverHolders(ArrayRef<const WeightGroup *> owned,
+                                      ArrayRef<const WeightGroup *> reduced) {
+  for (const WeightGroup *group : owned)
+    addAtOwner(*group);
+  allReduceTied(reduced);
+}
+
 /// Updates are of all that was made of their gradients so far.
 void StepSynchronizer::takeGradients() {
   for (auto task : step.getBody()->getOps<TaskOp>())
@@ -419,15 +435,17 @@ void StepSynchronizer::run(const ProgramFields &program) {
   // All sums come before all updates, on every rank: the gradients of a rank
   // are whole when its first update begins.
   builder.setInsertionPoint(*firstUpdate);
-  for (const WeightGroup *group : owned)
-    addAtOwner(*group);
+  const bool replicasFirst = program.replicas > 1 && stages.copies() == 1;
   if (!replicasFirst)
-    allReduceTied(reduced);
+    sumOverHolders(owned, reduced);
   takeGradients();
   if (program.replicas > 1)
     sumOverReplicas();
-  if (replicasFirst)
-    allReduceTied(reduced);
+  if (replicasFirst) {
+    for (const WeightGroup *group : owned)
+      sumLent(*group);
+    sumOverHolders(owned, reduced);
+  }
   takeGradients();
   if (program.clipNorm)
     clipGradients();
@@ -469,11 +487,7 @@ public:
       if (failed(ranks))
         return signalPassFailure();
       ProgramFields program = programOf(module);
-      // Two copies of the model have most of their weights twice, which are
-      // not alone in their buckets.
-      StepSynchronizer synchronizer(step, *stages, *ranks, tied == "owner",
-                                    replicasFirst && program.replicas > 1 &&
-                                        stages->copies() == 1);
+      StepSynchronizer synchronizer(step, *stages, *ranks, tied == "owner");
       if (program.updates == 1)
         synchronizer.run(program);
       else if (program.replicas > 1)

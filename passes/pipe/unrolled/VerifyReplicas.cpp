@@ -13,6 +13,7 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallSet.h"
 
+#include <map>
 #include <set>
 
 using namespace mlir;
@@ -64,7 +65,9 @@ private:
   std::optional<Collectives> behind(Value made, int32_t stage,
                                     bool isOfGradients, bool isRounded = false);
   void verifyUpdates();
+  Value behindHolders(Value made);
   void verifyPart(CollectiveOp together);
+  void verifyLent(llvm::SmallPtrSetImpl<Operation *> &wanted);
   void verifyGathered(TaskOp update, bool isShared,
                       llvm::SmallPtrSetImpl<Operation *> &wanted);
   void verifyLoaded();
@@ -112,6 +115,24 @@ ReplicaVerifier::behind(Value made, int32_t stage, bool isOfGradients,
   return found;
 }
 
+/// What replicas have summed, behind which stages that hold a weight add, or
+/// sum, what they have of that.
+Value ReplicaVerifier::behindHolders(Value made) {
+  while (Operation *op = made.getDefiningOp()) {
+    auto together = dyn_cast<CollectiveOp>(op);
+    if (together &&
+        (!together.getOver().isOfReplicas() || together.getWeight())) {
+      verifyPart(together);
+      made = together.getValue();
+    } else if (auto add = dyn_cast<AddGradientOp>(op)) {
+      made = add.getGradient();
+    } else {
+      break;
+    }
+  }
+  return made;
+}
+
 /// Parts of a weight are the same ones on all ranks that sum them.
 void ReplicaVerifier::verifyPart(CollectiveOp together) {
   if (!together.isOfPart())
@@ -121,6 +142,51 @@ void ReplicaVerifier::verifyPart(CollectiveOp together) {
       !bucketAlone(stages, stage, together.getWeightAttr()))
     report(together) << "is of parts that each replica has, but expects one "
                         "weight that is alone in its bucket";
+}
+
+/// What stages add to a weight that an owner updates is of all replicas where
+/// the owner's gradient is, and of one where that is.
+void ReplicaVerifier::verifyLent(llvm::SmallPtrSetImpl<Operation *> &wanted) {
+  if (program.replicas == 1)
+    return;
+  // By weight: a view of what one replica has.
+  std::map<StringRef, GradientOfOp> ofOne, ofAll;
+  for (Operation *op : ops) {
+    auto view = dyn_cast<GradientOfOp>(op);
+    if (!view)
+      continue;
+    int64_t sums = 0;
+    for (Operation *before = view.getGradient().getDefiningOp();
+         isa_and_present<CollectiveOp, ResumeOp>(before);
+         before = before->getOperand(0).getDefiningOp()) {
+      auto together = dyn_cast<CollectiveOp>(before);
+      if (!together || !together.getOver().isOfReplicas() ||
+          together.getWeightAttr() != view.getWeightAttr())
+        continue;
+      ++sums;
+      wanted.insert(before);
+    }
+    if (sums > 1)
+      report(view) << "is of a gradient that is summed over all replicas "
+                   << sums << " times";
+    (sums > 0 ? ofAll : ofOne)[view.getWeight()] = view;
+  }
+  for (Operation *op : ops) {
+    auto add = dyn_cast<AddGradientOp>(op);
+    if (!add)
+      continue;
+    const bool isOfOne =
+        stateOfReplicas(add.getGradient().getType()) == ReplicaState::partial;
+    auto &others = isOfOne ? ofAll : ofOne;
+    if (!others.contains(add.getWeight()))
+      continue;
+    InFlightDiagnostic diagnostic = report(add);
+    diagnostic << "adds to the gradient of "
+               << (isOfOne ? "one replica what all replicas have summed"
+                           : "all replicas what one of them has");
+    diagnostic.attachNote(others[add.getWeight()].getLoc())
+        << "it is taken here";
+  }
 }
 
 /// The last thing that happens to gradients before an update is that they are
@@ -148,13 +214,7 @@ void ReplicaVerifier::verifyUpdates() {
     Value gradients = task.getOperand(0);
     if (auto clip = gradients.getDefiningOp<ClipGradientsOp>())
       gradients = clip.getGradientOf(gradients);
-    // Holders of a weight may sum what replicas have summed.
-    for (auto together = gradients.getDefiningOp<CollectiveOp>();
-         together && !together.getOver().isOfReplicas();
-         together = gradients.getDefiningOp<CollectiveOp>()) {
-      verifyPart(together);
-      gradients = together.getValue();
-    }
+    gradients = behindHolders(gradients);
     if (keeping.contains(task.getStage())) {
       if (!gradients.getDefiningOp<KeepGradientsOp>())
         report(task) << "expects gradients that are kept, as some of its stage "
@@ -168,6 +228,7 @@ void ReplicaVerifier::verifyUpdates() {
                    << program.replicas << " replicas";
     verifyGathered(task, program.zero > 0, wanted);
   }
+  verifyLent(wanted);
   for (Operation *op : ops)
     if (auto together = dyn_cast<CollectiveOp>(op);
         together && together.getOver().isOfReplicas() && !wanted.contains(op) &&

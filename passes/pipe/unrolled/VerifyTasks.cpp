@@ -127,9 +127,14 @@ void TaskVerifier::collect(Operation *op) {
 }
 
 void TaskVerifier::verifyOperand(OpOperand &operand) {
-  // A view is of any weight, and a replica may have no part of that.
+  // A replica may have no part of a weight that its stage updates.
   Type type = operand.get().getType();
-  if (isa<WeightOfOp, GradientOfOp>(operand.getOwner()) &&
+  auto gradient = dyn_cast<GradientOfOp>(operand.getOwner());
+  const WeightGroup *group =
+      gradient ? stages.groupOf(gradient.getWeightAttr()) : nullptr;
+  const bool isLent =
+      group && !group->isUpdatedIn(stages.numberOf(gradient.getStageAttr()));
+  if (isa<WeightOfOp, GradientOfOp>(operand.getOwner()) && !isLent &&
       stateOfReplicas(type) == ReplicaState::split)
     report(operand.getOwner()) << "expects a whole range, but takes " << type;
   if (isa<WaitReceiveOp>(operand.get().getDefiningOp()))

@@ -161,7 +161,22 @@ module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
   pipe.rank 0 train {
     %u = pipe.task update @s0 () : () -> !pipe.updated<@s0, split>
     // expected-error @below {{expects a bucket over replicas, of no single weight}}
-    %r = pipe.collective all_gather of @w bucket 0 in @s0 (%u) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
+    %r = pipe.collective all_gather of @w bucket 0 in @s0 (%u) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0, split>
+  }
+}
+
+// -----
+
+// collective (C8): replicas sum what a stage lends of its gradients.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
+  pipe.stage @s0 {
+    pipe.forward sources [] {
+    }
+  }
+  pipe.rank 0 train {
+    %u = pipe.task update @s0 () : () -> !pipe.updated<@s0, split>
+    // expected-error @below {{expects 'all_reduce' of one weight over replicas, but is 'all_gather'}}
+    %r = pipe.collective all_gather of @w in @s0 (%u) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0, split>
   }
 }
 

@@ -10,7 +10,9 @@
 // CHECK-NEXT: %[[R1:.*]] = pipe.collective reduce_scatter bucket 1 in @s0(%[[R0]]) over replicas : (!pipe.gradient<@s0, split>) -> !pipe.gradient<@s0, split>
 // The other stage has the matrix alone.
 // CHECK-NEXT: %[[R2:.*]] = pipe.collective reduce_scatter in @s1
-// CHECK-NEXT: %[[U0:.*]] = pipe.task update @s0(%[[R1]])
+// CHECK-NEXT: %[[T0:.*]] = pipe.collective all_reduce of @wte in @s0(%[[R1]]) over [0, 1]
+// CHECK-NEXT: pipe.collective all_reduce of @wte in @s1(%[[R2]]) over [0, 1]
+// CHECK-NEXT: %[[U0:.*]] = pipe.task update @s0(%[[T0]])
 // CHECK-NEXT: %[[W0:.*]] = pipe.collective all_gather bucket 0 in @s0(%[[U0]]) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
 // CHECK-NEXT: pipe.collective all_gather bucket 1 in @s0(%[[W0]]) over replicas : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
 
@@ -24,7 +26,7 @@
 // BYTES-SAME: elementwise 256 workspace
 
 // A bucket is never summed, or put together; two in the wrong order.
-// RUN: sed -e 's/%[a-z0-9_]* = pipe.collective reduce_scatter bucket 0/%all = pipe.collective reduce_scatter bucket 0/; /reduce_scatter bucket 1/d; s/update @s0([^)]*)/update @s0(%all)/' %t > %t.wrong
+// RUN: sed -e 's/%[a-z0-9_]* = pipe.collective reduce_scatter bucket 0/%all = pipe.collective reduce_scatter bucket 0/; /reduce_scatter bucket 1/d; s/of @wte in @s0([^)]*)/of @wte in @s0(%all)/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=LACKS
 // LACKS: error: 'pipe.task' op expects gradients that are summed over all 2 replicas
 // RUN: sed -e '/all_gather bucket 1 in @s0/d' %t > %t.wrong

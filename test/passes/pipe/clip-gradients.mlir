@@ -10,14 +10,15 @@
 // RUN: FileCheck %s < %t
 // RUN: pipewright-opt %t --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule | FileCheck %s --check-prefix=RANKS
 // RUN: pipewright-opt %t --pipe-insert-transfers --pipewright-allocated=assign-streams -o /dev/null
-// CHECK: %gradients_s0_2 = pipe.collective all_reduce in @s0(%gradients_s0) over replicas
-// CHECK: %gradients_s1_3 = pipe.collective all_reduce in @s1(%gradients_s1) over replicas
+// CHECK: %gradients_s0_2 = pipe.collective all_reduce of @wte in @s0(%gradients_s0) over [0, 1]
+// CHECK: %gradients_s1_3 = pipe.collective all_reduce of @wte in @s1(%gradients_s1) over [0, 1]
 // CHECK: %clipped_s0 = pipe.clip_gradients in @s0(%gradients_s0_2) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
 // CHECK: %clipped_s1 = pipe.clip_gradients in @s1(%gradients_s1_3) over [0, 1] : (!pipe.gradient<@s1>) -> !pipe.gradient<@s1>
 // CHECK: pipe.task update @s0(%clipped_s0)
 // CHECK: pipe.task update @s1(%clipped_s1)
 // RANKS: pipe.rank 0 train
 // RANKS: pipe.collective all_reduce{{ *}}in @s0{{.*}} over replicas
+// RANKS: pipe.collective all_reduce{{ *}}of @wte in @s0{{.*}} over [0, 1]
 // RANKS: pipe.wait_collective
 // RANKS-NEXT: pipe.clip_gradients in @s0
 // RANKS-NEXT: pipe.task {{ *}}update @s0
@@ -59,7 +60,7 @@
 // FEWER: error: 'pipe.clip_gradients' op is over ranks 0, but expects all 2 ranks, whose gradients the norm is of
 
 // What replicas have not added yet is clipped.
-// RUN: sed -e '/clip_gradients in @s0/{s/%gradients_s0_2/%gradients_s0/;s/<@s0>/<@s0, partial>/g}; /update @s0/s/(!pipe.gradient<@s0>)/(!pipe.gradient<@s0, partial>)/' %t > %t.wrong
+// RUN: sed -e '/clip_gradients in @s0/{s/%gradients_s0_2/%gradients_s0_1/;s/<@s0>/<@s0, partial>/g}; /update @s0/s/(!pipe.gradient<@s0>)/(!pipe.gradient<@s0, partial>)/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=PARTIAL && %{ranks} --check-prefix=PARTIAL
 // PARTIAL: error: 'pipe.clip_gradients' op expects whole gradients, but takes '!pipe.gradient<@s0, partial>'
 

@@ -11,25 +11,17 @@
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-synchronize-weights | FileCheck %s --check-prefix=ONE
 
 // CHECK:      pipe.step train
-// CHECK:      %[[T0:.*]] = pipe.collective all_reduce of @wte in @s0(%{{.*}}) over [0, 1] :
-// CHECK-NEXT: %[[T1:.*]] = pipe.collective all_reduce of @wte in @s1(%{{.*}}) over [0, 1] :
-// CHECK-NEXT: %[[R0:.*]] = pipe.collective all_reduce in @s0(%[[T0]]) over replicas :
-// CHECK-NEXT: %[[R1:.*]] = pipe.collective all_reduce in @s1(%[[T1]]) over replicas :
-// CHECK-NEXT: pipe.task update @s0(%[[R0]])
-// CHECK-NEXT: pipe.task update @s1(%[[R1]])
+// CHECK:      %[[R0:.*]] = pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
+// CHECK-NEXT: %[[R1:.*]] = pipe.collective all_reduce in @s1(%{{.*}}) over replicas :
+// CHECK-NEXT: %[[T0:.*]] = pipe.collective all_reduce of @wte in @s0(%[[R0]]) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+// CHECK-NEXT: %[[T1:.*]] = pipe.collective all_reduce of @wte in @s1(%[[R1]]) over [0, 1] :
+// CHECK-NEXT: pipe.task update @s0(%[[T0]])
+// CHECK-NEXT: pipe.task update @s1(%[[T1]])
 // CHECK:      pipe.step evaluate
 // CHECK-NOT:  pipe.collective
 
-// Holders of a weight sum what replicas have summed; their part of it, where a replica
-// has one.
-// RUN: %{tied} | %{scheduled} --pipe-synchronize-weights=replicas-first --pipe-verify-unrolled | FileCheck %s --check-prefix=FIRST
-// FIRST:      %[[R0:.*]] = pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
-// FIRST-NEXT: %[[R1:.*]] = pipe.collective all_reduce in @s1(%{{.*}}) over replicas :
-// FIRST-NEXT: %[[T0:.*]] = pipe.collective all_reduce of @wte in @s0(%[[R0]]) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
-// FIRST-NEXT: %[[T1:.*]] = pipe.collective all_reduce of @wte in @s1(%[[R1]]) over [0, 1] :
-// FIRST-NEXT: pipe.task update @s0(%[[T0]])
-// FIRST-NEXT: pipe.task update @s1(%[[T1]])
-// RUN: %{tied} | sed 's/replicas = 3/&, zero = 1/' | %{scheduled} --pipe-synchronize-weights=replicas-first --pipe-verify-unrolled | sed 's/  */ /g' > %t.zero
+// Holders of a weight sum their part of what replicas have summed, where a replica has one.
+// RUN: %{tied} | sed 's/replicas = 3/&, zero = 1/' | %{scheduled} --pipe-synchronize-weights --pipe-verify-unrolled | sed 's/  */ /g' > %t.zero
 // RUN: FileCheck %s --check-prefix=ZERO < %t.zero
 // ZERO: %[[A0:.*]] = pipe.collective reduce_scatter bucket 0 in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
 // ZERO-NEXT: %[[R0:.*]] = pipe.collective reduce_scatter bucket 1 in @s0(%[[A0]]) over replicas :
@@ -47,9 +39,11 @@
 // APART: error: 'pipe.collective' op is of parts that each replica has, but expects one weight that is alone in its bucket
 
 // OWNER:      pipe.step train
-// OWNER:      %[[SUM:.*]] = pipe.add_gradient @wte in @s0
-// OWNER-NEXT: %[[R:.*]] = pipe.collective all_reduce in @s0(%[[SUM]]) over replicas :
-// OWNER-NEXT: pipe.task update @s0(%[[R]])
+// OWNER:      %[[R0:.*]] = pipe.collective all_reduce in @s0(%{{.*}}) over replicas :
+// OWNER-NEXT: %[[R1:.*]] = pipe.collective all_reduce of @wte in @s1(%{{.*}}) over replicas :
+// OWNER-NEXT: %[[OF1:.*]] = pipe.gradient_of @wte in @s1(%[[R1]])
+// OWNER-NEXT: %[[SUM:.*]] = pipe.add_gradient @wte in @s0(%[[R0]], %[[OF1]])
+// OWNER-NEXT: pipe.task update @s0(%[[SUM]])
 
 // ONE-NOT: replicas
 
@@ -60,22 +54,22 @@
 // RUN: pipewright-opt %t --pipe-plan-memory --pipe-verify-allocated > %t.allocated
 // RUN: FileCheck %s --check-prefix=BYTES < %t.allocated
 // RANKS-LABEL: pipe.rank 1 train
-// RANKS:      %[[T:.*]] = pipe.collective all_reduce of @wte in @s1
+// RANKS:      %[[R:.*]] = pipe.collective all_reduce in @s1(%{{.*}}) over replicas :
+// RANKS:      pipe.wait_collective %[[R]]
+// RANKS-NEXT: %[[T:.*]] = pipe.collective all_reduce of @wte in @s1(%[[R]])
 // RANKS-NEXT: pipe.wait_collective %[[T]]
-// RANKS-NEXT: %[[R:.*]] = pipe.collective all_reduce in @s1(%[[T]]) over replicas :
-// RANKS-NEXT: pipe.wait_collective %[[R]]
-// RANKS-NEXT: pipe.task update @s1(%[[R]])
+// RANKS-NEXT: pipe.task update @s1(%[[T]])
 // RANKS-NEXT: pipe.wait_send
 // BYTES: pipe.optimizer @s0 {{.*}} gradients <arena 0 at {{[0-9]+}} bytes 192>
 // BYTES: pipe.collective all_reduce in @s0(%{{.*}}) over replicas buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 128>] :
 
-// RUN: sed '/@s0.*over replicas/d; /wait_collective %gradients_s0_3 /d; s/update @s0(%gradients_s0_3) : (!pipe.gradient<@s0>)/update @s0(%gradients_s0) : (!pipe.gradient<@s0, partial>)/' %t | %{verify} | FileCheck %s --check-prefix=OWN
+// RUN: sed '/@s0.*over replicas/d; /wait_collective %gradients_s0 /d; s/of @wte in @s0(%gradients_s0)/of @wte in @s0(%gradients_s0_1)/; /%gradients_s0_3/s/gradient<@s0>/gradient<@s0, partial>/g' %t | %{verify} | FileCheck %s --check-prefix=OWN
 // RUN: sed 's/all_reduce in @s0/all_reduce of @wte in @s0/' %t | %{verify} | FileCheck %s --check-prefix=PART
 // RUN: sed '/pipe.wait_collective.*s1/d' %t | %{verify} | FileCheck %s --check-prefix=WAIT
 // RUN: sed '/over replicas.*/s/bytes 128>/bytes 64>/' %t.allocated | %{allocated} | FileCheck %s --check-prefix=SIZE
 // OWN: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
-// PART: error: 'pipe.task' op expects gradients that are summed over all 3 replicas
-// WAIT: error: rank 1 never waits for the all-reduce of gradients of weight 'wte' over ranks 0 and 1
+// PART: error: 'pipe.collective' op expects to return '!pipe.gradient<@s0, partial>', but returns '!pipe.gradient<@s0>'
+// WAIT: error: rank 1 never waits for the all-reduce of gradients of stage '@s1'
 // SIZE: error: 'pipe.collective' op expects a buffer of 128 bytes, but got #pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>
 
 // Nothing that replicas would not do alike.

@@ -7,11 +7,12 @@
 // DEFINE: %{ranks} = not pipewright-opt %t.wrong --pipe-insert-transfers --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s
 // RUN: %{zero} %inputs/pipe/tied.mlir | %{step} | sed 's/  */ /g' > %t
 // RUN: FileCheck %s < %t
-// CHECK: %[[T0:.*]] = pipe.collective all_reduce of @wte in @s0(%{{.*}}) over [0, 1] : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, partial>
 // A weight of two ranks is alone in its bucket, so that both have the same parts of it.
-// CHECK: %[[A0:.*]] = pipe.collective reduce_scatter bucket 0 in @s0(%[[T0]]) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
+// CHECK: %[[A0:.*]] = pipe.collective reduce_scatter bucket 0 in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, split>
 // CHECK-NEXT: %[[R0:.*]] = pipe.collective reduce_scatter bucket 1 in @s0(%[[A0]]) over replicas : (!pipe.gradient<@s0, split>) -> !pipe.gradient<@s0, split>
-// CHECK: %[[U0:.*]] = pipe.task update @s0(%[[R0]]) : (!pipe.gradient<@s0, split>) -> !pipe.updated<@s0, split>
+// They sum the part that their replica has.
+// CHECK: %[[T0:.*]] = pipe.collective all_reduce of @wte in @s0(%[[R0]]) over [0, 1] : (!pipe.gradient<@s0, split>) -> !pipe.gradient<@s0, split>
+// CHECK: %[[U0:.*]] = pipe.task update @s0(%[[T0]]) : (!pipe.gradient<@s0, split>) -> !pipe.updated<@s0, split>
 // CHECK-NEXT: %[[G0:.*]] = pipe.collective all_gather bucket 0 in @s0(%[[U0]]) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
 // CHECK-NEXT: pipe.collective all_gather bucket 1 in @s0(%[[G0]]) over replicas : (!pipe.updated<@s0>) -> !pipe.updated<@s0>
 // CHECK-NEXT: %[[U1:.*]] = pipe.task update @s1
@@ -23,7 +24,8 @@
 // RUN: pipewright-opt %t.ranks --pipewright-allocated=assign-streams > %t.allocated
 // RUN: FileCheck %s --check-prefix=BYTES < %t.allocated
 // RANKS-LABEL: pipe.rank 0 train
-// RANKS: %[[R:.*]] = pipe.collective reduce_scatter bucket 1 in @s0
+// RANKS: pipe.collective reduce_scatter bucket 1 in @s0
+// RANKS: %[[R:.*]] = pipe.collective all_reduce of @wte in @s0
 // RANKS: pipe.wait_collective %[[R]] : !pipe.gradient<@s0, split>
 // RANKS-NEXT: %[[U:.*]] = pipe.task update @s0(%[[R]])
 // RANKS-NEXT: %[[V:.*]] = pipe.collective all_gather bucket 0 in @s0(%[[U]])
@@ -40,6 +42,7 @@
 // Clipping takes all gradients, so each replica gets all sums.
 // RUN: %{zero} -e 's/#pipe.program</&clip_norm = 1.0 : f64, /' %inputs/pipe/tied.mlir | %{step} --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule | FileCheck %s --check-prefix=CLIP
 // CLIP: pipe.collective all_reduce bucket 1 in @s0({{.*}} over replicas
+// CLIP: pipe.collective all_reduce of @wte in @s0({{.*}} over [0, 1]
 // CLIP: %[[C:.*]] = pipe.clip_gradients in @s0
 // CLIP: pipe.task update @s0(%[[C]]) : (!pipe.gradient<@s0>) -> !pipe.updated<@s0, split>
 // CLIP: pipe.collective all_gather bucket 0 in @s0
@@ -53,7 +56,7 @@
 // AGAIN: error: 'pipe.task' op expects its weights to be put together once, but they are 2 times
 
 // All weights are updated where states are of a part.
-// RUN: sed -e '/reduce_scatter bucket . in @s0/{s/reduce_scatter/all_reduce/;s/, split>/>/g}; /update @s0/s/, split>/>/g; /all_gather bucket . in @s0/d' %t > %t.wrong
+// RUN: sed -e '/reduce_scatter bucket . in @s0/{s/reduce_scatter/all_reduce/;s/, split>/>/g}; /update @s0\|of @wte in @s0/s/, split>/>/g; /all_gather bucket . in @s0/d' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=ALL && %{ranks} --check-prefix=ALL
 // ALL: error: 'pipe.task' op expects to make a part of the weights: 'zero' is 1
 
