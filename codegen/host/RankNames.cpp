@@ -33,7 +33,10 @@ static std::string nameOf(const ProgramLayout &layout,
   case Kind::Stash:
     return "stash" + std::to_string(stage->number);
   case Kind::Handover:
-    return "handover" + std::to_string(stage->number);
+    return (content.index == static_cast<int64_t>(pipe::TaskKind::recompute)
+                ? "recomputed"
+                : "handover") +
+           std::to_string(stage->number);
   case Kind::Sum:
     // What a collective needs to make it.
     return "scratch";

@@ -21,7 +21,6 @@ namespace pipewright::codegen {
 // Signatures
 //===----------------------------------------------------------------------===//
 
-/// Empty for kinds of tasks that have no function.
 static StringRef wordFor(pipe::TaskKind kind) {
   switch (kind) {
   case pipe::TaskKind::forward:
@@ -37,7 +36,7 @@ static StringRef wordFor(pipe::TaskKind kind) {
   case pipe::TaskKind::update:
     return "update";
   case pipe::TaskKind::recompute:
-    return "";
+    return "recompute";
   }
   llvm_unreachable("all kinds are listed");
 }
@@ -52,8 +51,8 @@ SmallVector<StageFunction> functionsOf(const StageLayout &stage) {
   using enum pipe::TaskKind;
   auto op = stage.op;
   SmallVector<StageFunction> functions;
-  for (pipe::TaskKind kind :
-       {forward, backward, input_gradient, weight_gradient, evaluate, update}) {
+  for (pipe::TaskKind kind : {forward, recompute, backward, input_gradient,
+                              weight_gradient, evaluate, update}) {
     if (kind == update) {
       if (stage.optimizer)
         functions.push_back({kind});
@@ -80,10 +79,21 @@ static bool usesStash(Operation *body) {
   return !pipe::returnOf(body).getStash().empty();
 }
 
-static bool usesHandover(Operation *body) {
+/// Those that bodies hand over, in the order in which functions take them, and
+/// what they are called there.
+static constexpr std::pair<int64_t, llvm::StringLiteral> handovers[] = {
+    {pipe::kRecomputed, "recomputed"}, {pipe::kHandover, "handover"}};
+
+/// Whether tasks of this kind take or make such a one.
+static bool usesHandover(Operation *body, int64_t stash) {
   auto gradient = dyn_cast<pipe::GradientBodyInterface>(body);
-  return gradient &&
-         (gradient.takesHandover() || !pipe::returnOf(body).getStash().empty());
+  if (!gradient)
+    return false;
+  const bool takes = pipe::stashTakenBy(gradient) == stash &&
+                     !gradient.getHandedOver().empty();
+  const bool makes = pipe::stashFilledBy(body) == stash &&
+                     !pipe::returnOf(body).getStash().empty();
+  return takes || makes;
 }
 
 /// Names for the arguments of a forward or evaluate body.
@@ -142,8 +152,9 @@ SmallVector<std::string> stageParameters(const ProgramLayout &layout,
   SmallVector<std::string> names = tensorNames(layout, stage, body);
   if (usesStash(body))
     names.push_back("stash");
-  if (usesHandover(body))
-    names.push_back("handover");
+  for (const auto &[stash, name] : handovers)
+    if (usesHandover(body, stash))
+      names.push_back(name.str());
   if (readsVersion(stage, body))
     names.push_back("weights");
   return names;
@@ -240,13 +251,14 @@ static LogicalResult writeGradient(llvm::raw_ostream &os,
   if (function.part.value_or(0) == 0)
     writer.task(letterOf(kind), stage.number, true);
 
-  // Operands of the task: saved values, one stash, gradients. A handover comes
-  // last, and nothing is found by its number.
+  // Operands of the task: saved values, one stash, gradients. What is handed
+  // over comes last, and nothing is found by its number.
   size_t next = 0, last = parameters.size();
   if (stage.hasVersions())
     body.weights = writer.parameter(--last);
-  if (usesHandover(op))
-    body.stashes[pipe::kHandover] = writer.parameter(--last);
+  for (const auto &[stash, name] : llvm::reverse(handovers))
+    if (usesHandover(op, stash))
+      body.stashes[stash] = writer.parameter(--last);
   if (usesStash(op))
     body.stashes[pipe::kForwardStash] = writer.parameter(--last);
   auto addInputs = [&](size_t count) {

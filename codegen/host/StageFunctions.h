@@ -90,8 +90,8 @@ public:
   llvm::SmallVector<Local> outputs;
   /// Parameters by number of the task's operand, for the space `input`.
   llvm::SmallVector<Local> inputs;
-  /// The forward's stash and the handover; null where there is none.
-  Local stashes[2];
+  /// By their numbers in buffers; null where there is none.
+  Local stashes[3];
   /// The version of the weights to read; null where there is only one.
   Local weights;
 

@@ -42,7 +42,7 @@ Value ValueNames::keptValue(BlockArgument argument) {
     return behindViews(
         stage.getForward().getReturn().getStash()[fields[number - saved]]);
   if (number >= handover) {
-    Value made = behindViews(stage.getHandover()[number - handover]);
+    Value made = behindViews(body.getHandedOver()[number - handover]);
     if (auto copy = made.getDefiningOp<pipe::CopyOp>())
       made = behindViews(copy.getValue());
     return made;

@@ -104,12 +104,22 @@ def Pipe_StashType : Pipe_StageType<"Stash", "stash"> {
   }];
 }
 
-def Pipe_HandoverType : Pipe_StageType<"Handover", "handover"> {
-  let summary = "What one input-gradient task keeps for its weight-gradient task";
+def Pipe_HandoverType : Pipe_Type<"Handover", "handover"> {
+  let summary = "What one task of a stage keeps for the next on its micro-batch";
   let description = [{
-    One contiguous piece of the arena; its fields are the stash operands of the
-    `pipe.return` of the stage's `pipe.input_gradient`, in order.
+    What an input-gradient task keeps for its weight-gradient task, or, from
+    `recompute`, a recompute task for the backward, or its first half. One
+    contiguous piece of the arena; its fields are the stash operands of the
+    `pipe.return` of the stage's `pipe.input_gradient`, or `pipe.recompute`, in
+    order.
   }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$stage,
+    DefaultValuedParameter<"::pipewright::pipe::TaskKind",
+        "::pipewright::pipe::TaskKind::input_gradient">:$giver);
+  let assemblyFormat = "`<` $stage (`,` `from` $giver^)? `>`";
+  let builders = [TypeBuilder<(ins "::mlir::FlatSymbolRefAttr":$stage), [{
+    return $_get($_ctxt, stage, TaskKind::input_gradient);
+  }]>];
 }
 
 /// `!pipe.gradient<@s0>`, `!pipe.gradient<@s0, partial>`.

@@ -27,8 +27,8 @@ LogicalResult BufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       index != 0)
     return emitError() << "expects index 0 in space '"
                        << stringifyBufferSpace(space) << "', but got " << index;
-  if (space == BufferSpace::stash && index > 1)
-    return emitError() << "expects index 0 or 1 in space 'stash', but got "
+  if (space == BufferSpace::stash && index > 2)
+    return emitError() << "expects index 0, 1 or 2 in space 'stash', but got "
                        << index;
   return success();
 }

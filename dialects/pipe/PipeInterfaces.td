@@ -8,11 +8,12 @@ include "dialects/pipe/PipeBase.td"
 def Pipe_GradientBodyInterface : OpInterface<"GradientBodyInterface"> {
   let cppNamespace = "::pipewright::pipe";
   let description = [{
-    `pipe.backward` and its two halves. Block arguments, in this order: the
-    forward arguments `getInputs`, the forward results `getOutputs`, the values
-    `getStashFields` of the forward's stash, the gradients of the forward
-    results `getGradientsOf`, and, in `pipe.weight_gradient`, all that
-    `pipe.input_gradient` hands over.
+    `pipe.backward`, its two halves, and `pipe.recompute`. Block arguments, in
+    this order: the forward arguments `getInputs`, the forward results
+    `getOutputs`, the values `getStashFields` of the forward's stash, the
+    gradients of the forward results `getGradientsOf`, and all that another body
+    of the stage hands over, `getHandedOver`: `pipe.input_gradient` to
+    `pipe.weight_gradient`, `pipe.recompute` to the others.
   }];
   let methods = [
     InterfaceMethod<"Which forward arguments it reads.",
@@ -25,8 +26,8 @@ def Pipe_GradientBodyInterface : OpInterface<"GradientBodyInterface"> {
       "::llvm::ArrayRef<int64_t>", "getGradientsOf">,
     InterfaceMethod<"Of which forward arguments it returns the gradients.",
       "::llvm::ArrayRef<int64_t>", "getInputGradients">,
-    InterfaceMethod<"Whether it reads what `pipe.input_gradient` hands over.",
-      "bool", "takesHandover">
+    InterfaceMethod<"What another body hands over to it, as values of that.",
+      "::mlir::ValueRange", "getHandedOver">
   ];
 }
 

@@ -17,6 +17,13 @@ using namespace pipewright::pipe;
 // StageOp
 //===----------------------------------------------------------------------===//
 
+/// Bodies of a stage look at each other before all of them are verified.
+static bool hasReturn(Operation *body) {
+  return body && !body->getRegion(0).empty() &&
+         !body->getRegion(0).front().empty() &&
+         isa<ReturnOp>(body->getRegion(0).front().back());
+}
+
 template <typename OpTy>
 static OpTy onlyOne(StageOp stage) {
   auto ops = stage.getBody()->getOps<OpTy>();
@@ -27,6 +34,7 @@ ForwardOp StageOp::getForward() { return onlyOne<ForwardOp>(*this); }
 BackwardOp StageOp::getBackward() { return onlyOne<BackwardOp>(*this); }
 EvaluateOp StageOp::getEvaluate() { return onlyOne<EvaluateOp>(*this); }
 
+RecomputeOp StageOp::getRecompute() { return onlyOne<RecomputeOp>(*this); }
 InputGradientOp StageOp::getInputGradient() {
   return onlyOne<InputGradientOp>(*this);
 }
@@ -43,8 +51,8 @@ Operation *StageOp::bodyOf(TaskKind kind) {
   case TaskKind::backward:
   case TaskKind::input_gradient:
   case TaskKind::weight_gradient:
-    return gradientBodyOf(kind);
   case TaskKind::recompute:
+    return gradientBodyOf(kind);
   case TaskKind::update:
     return nullptr;
   }
@@ -62,12 +70,18 @@ GradientBodyInterface StageOp::gradientBodyOf(TaskKind kind) {
     return orNull(getInputGradient());
   if (kind == TaskKind::weight_gradient)
     return orNull(getWeightGradient());
+  if (kind == TaskKind::recompute)
+    return orNull(getRecompute());
   return {};
 }
 
-ValueRange StageOp::getHandover() {
-  InputGradientOp body = getInputGradient();
-  return body ? ValueRange(body.getReturn().getStash()) : ValueRange();
+ValueRange StageOp::getHandover(TaskKind giver) {
+  GradientBodyInterface body = gradientBodyOf(giver);
+  return hasReturn(body)
+             ? ValueRange(
+                   cast<ReturnOp>(body->getRegion(0).front().getTerminator())
+                       .getStash())
+             : ValueRange();
 }
 
 LogicalResult StageOp::verifyRegions() {
@@ -76,8 +90,8 @@ LogicalResult StageOp::verifyRegions() {
     // (C1)
     if (!isa<ForwardOp, GradientBodyInterface, EvaluateOp>(op))
       return op.emitOpError("is not allowed in a stage, which holds only "
-                            "'pipe.forward', 'pipe.backward' and its halves, "
-                            "and 'pipe.evaluate'");
+                            "'pipe.forward', 'pipe.recompute', 'pipe.backward' "
+                            "and its halves, and 'pipe.evaluate'");
     ++counts[op.getName()];
   }
   // (C1)
@@ -97,6 +111,8 @@ LogicalResult StageOp::verifyRegions() {
     return emitOpError("expects 'pipe.input_gradient' and "
                        "'pipe.weight_gradient' together, and beside "
                        "'pipe.backward'");
+  if (getRecompute() && !getBackward())
+    return emitOpError("expects 'pipe.recompute' beside 'pipe.backward'");
   return success();
 }
 
@@ -114,6 +130,9 @@ ReturnOp InputGradientOp::getReturn() {
   return cast<ReturnOp>(getBody()->getTerminator());
 }
 ReturnOp WeightGradientOp::getReturn() {
+  return cast<ReturnOp>(getBody()->getTerminator());
+}
+ReturnOp RecomputeOp::getReturn() {
   return cast<ReturnOp>(getBody()->getTerminator());
 }
 ReturnOp EvaluateOp::getReturn() {
@@ -197,20 +216,16 @@ static LogicalResult select(Operation *op, ArrayRef<int64_t> indices,
   return success();
 }
 
-/// Bodies of a stage look at each other before all of them are verified.
-static bool hasReturn(Operation *body) {
-  return body && !body->getRegion(0).empty() &&
-         !body->getRegion(0).front().empty() &&
-         isa<ReturnOp>(body->getRegion(0).front().back());
-}
-
 /// Checks arguments and results, numbered as in `pipe.backward`.
 static LogicalResult verifyGradientBody(GradientBodyInterface op) {
   auto stage = cast<StageOp>(op->getParentOp());
   ForwardOp forward = stage.getForward();
+  // The verifier of the stage or of that body reports this.
   InputGradientOp half = stage.getInputGradient();
-  if (!hasReturn(forward) || (half && !hasReturn(half)))
-    return success(); // The verifier of the stage or of that body reports this.
+  RecomputeOp begin = stage.getRecompute();
+  if (!hasReturn(forward) || (half && !hasReturn(half)) ||
+      (begin && !hasReturn(begin)))
+    return success();
   Block &block = op->getRegion(0).front();
   auto results = cast<ReturnOp>(block.getTerminator());
   ReturnOp kept = forward.getReturn();
@@ -225,8 +240,7 @@ static LogicalResult verifyGradientBody(GradientBodyInterface op) {
       failed(select(op, op.getInputGradients(), inputs, "argument",
                     expectedResults)))
     return failure();
-  if (op.takesHandover())
-    llvm::append_range(expected, stage.getHandover().getTypes());
+  llvm::append_range(expected, op.getHandedOver().getTypes());
   // (C1)
   if (!llvm::equal(expected, block.getArgumentTypes()))
     return op->emitOpError("expects arguments ")
@@ -254,7 +268,8 @@ static void nameGradientArguments(GradientBodyInterface op, Region &region,
   add("stash", op.getStashFields());
   add("d_out", op.getGradientsOf());
   for (size_t number = 0; names.size() < region.getNumArguments(); ++number)
-    names.push_back("handover" + std::to_string(number));
+    names.push_back((isa<WeightGradientOp>(op) ? "handover" : "recomputed") +
+                    std::to_string(number));
   for (auto [argument, name] : llvm::zip(region.getArguments(), names))
     setName(argument, name);
 }
@@ -265,7 +280,9 @@ SmallVector<int64_t> BackwardOp::getStashFields() {
   return llvm::to_vector(llvm::seq<int64_t>(0, count));
 }
 
-bool BackwardOp::takesHandover() { return false; }
+ValueRange BackwardOp::getHandedOver() {
+  return cast<StageOp>((*this)->getParentOp()).getHandover(TaskKind::recompute);
+}
 
 LogicalResult BackwardOp::verifyRegions() {
   // (C1), (C2)
@@ -281,11 +298,37 @@ void BackwardOp::getAsmBlockArgumentNames(Region &region,
                         setName);
 }
 
+SmallVector<int64_t> RecomputeOp::getStashFields() {
+  return SmallVector<int64_t>(getStash());
+}
+
+ArrayRef<int64_t> RecomputeOp::getGradientsOf() { return {}; }
+ArrayRef<int64_t> RecomputeOp::getInputGradients() { return {}; }
+ValueRange RecomputeOp::getHandedOver() { return {}; }
+
+LogicalResult RecomputeOp::verifyRegions() {
+  // (C1), (C2)
+  if (failed(verifyGradientBody(cast<GradientBodyInterface>(getOperation()))))
+    return failure();
+  // (C2)
+  if (getReturn().getStash().empty())
+    return emitOpError("expects a stash, but got none");
+  return success();
+}
+
+void RecomputeOp::getAsmBlockArgumentNames(Region &region,
+                                           OpAsmSetValueNameFn setName) {
+  nameGradientArguments(cast<GradientBodyInterface>(getOperation()), region,
+                        setName);
+}
+
 SmallVector<int64_t> InputGradientOp::getStashFields() {
   return SmallVector<int64_t>(getStash());
 }
 
-bool InputGradientOp::takesHandover() { return false; }
+ValueRange InputGradientOp::getHandedOver() {
+  return cast<StageOp>((*this)->getParentOp()).getHandover(TaskKind::recompute);
+}
 
 LogicalResult InputGradientOp::verifyRegions() {
   // (C1), (C2)
@@ -304,8 +347,9 @@ SmallVector<int64_t> WeightGradientOp::getStashFields() {
 
 ArrayRef<int64_t> WeightGradientOp::getInputGradients() { return {}; }
 
-bool WeightGradientOp::takesHandover() {
-  return !cast<StageOp>((*this)->getParentOp()).getHandover().empty();
+ValueRange WeightGradientOp::getHandedOver() {
+  return cast<StageOp>((*this)->getParentOp())
+      .getHandover(TaskKind::input_gradient);
 }
 
 LogicalResult WeightGradientOp::verifyRegions() {

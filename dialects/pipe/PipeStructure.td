@@ -13,14 +13,16 @@ def Pipe_StageOp : Pipe_Op<"stage", [
   let description = [{
     Holds one `pipe.forward`, and once the passes have run one `pipe.backward`
     and one `pipe.evaluate`; where the schedule splits backwards also
-    `pipe.input_gradient` and `pipe.weight_gradient`. Not isolated: bodies name
-    weights of the module.
+    `pipe.input_gradient` and `pipe.weight_gradient`, and where it recomputes in
+    tasks of their own `pipe.recompute`. Not isolated: bodies name weights of
+    the module.
 
     Constraints:
     - (C1) exactly one `pipe.forward`, at most one of each other body, nothing
       else.
     - (C2) `rank` is not negative.
-    - (C3) both halves of a backward or none, and only beside the whole.
+    - (C3) both halves of a backward or none, and these and `pipe.recompute`
+      only beside the whole.
 
     A stage that `mirrors` another one is the same part of the model, with
     weights of its own, for the second half of the micro-batches; the mirrored
@@ -52,15 +54,18 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     BackwardOp getBackward();
     /// Null where nothing is evaluated.
     EvaluateOp getEvaluate();
+    /// Null where backwards recompute inside themselves, or not at all.
+    RecomputeOp getRecompute();
     /// Null where the backward is not split.
     InputGradientOp getInputGradient();
     WeightGradientOp getWeightGradient();
     /// The body that tasks of a kind run; null where there is none.
     ::mlir::Operation *bodyOf(TaskKind kind);
-    /// The same for `backward`, `input_gradient` and `weight_gradient`.
+    /// The same for `backward`, its halves and `recompute`.
     GradientBodyInterface gradientBodyOf(TaskKind kind);
-    /// What the input gradient keeps for the weight gradient.
-    ::mlir::ValueRange getHandover();
+    /// What a body keeps for the one that comes behind it; empty where there is
+    /// no such body.
+    ::mlir::ValueRange getHandover(TaskKind giver);
   }];
   let hasRegionVerifier = 1;
 }
@@ -114,8 +119,9 @@ def Pipe_BackwardOp : Pipe_BodyOp<"backward", [
   let summary = "The gradients of a stage on one micro-batch";
   let description = [{
     Block arguments, in this order: the forward arguments listed in `inputs`,
-    the forward results listed in `outputs`, every stash value, and the
-    gradients of the forward results listed in `gradients_of`. Returns the
+    the forward results listed in `outputs`, every stash value, the gradients of
+    the forward results listed in `gradients_of`, and what `pipe.recompute`
+    hands over. Returns the
     gradients of the forward arguments listed in `input_gradients`. Weight
     gradients leave through `nn.accumulate_gradient`.
 
@@ -130,6 +136,41 @@ def Pipe_BackwardOp : Pipe_BodyOp<"backward", [
   let assemblyFormat = [{
     `inputs` $inputs `outputs` $outputs `gradients_of` $gradients_of
     `input_gradients` $input_gradients attr-dict-with-keyword $bodyRegion
+  }];
+  let extraClassDeclaration = commonDeclaration;
+  let hasRegionVerifier = 1;
+}
+
+def Pipe_RecomputeOp : Pipe_BodyOp<"recompute", [
+    DeclareOpInterfaceMethods<Pipe_GradientBodyInterface>]> {
+  let summary = "The begin of a backward, which needs no gradient";
+  let description = [{
+    Computes again what the forward has not stashed, before the gradients of its
+    results are there. Block arguments as in `pipe.input_gradient`, but no
+    gradients. Returns nothing but what it hands over to `pipe.backward`, or to
+    `pipe.input_gradient`, as its own stash.
+
+    Constraints:
+    - (C1) as (C1) of `pipe.backward`.
+    - (C2) nothing is returned, and something is stashed.
+
+    Life span: made by `pipe-split-recompute`.
+
+    Example:
+    ```mlir
+    pipe.recompute inputs [0] outputs [] stash [] {
+    ^bb0(%in0: tensor<4x8xf32>):
+      %h = nn.relu %in0 : tensor<4x8xf32>
+      pipe.return stash %h : tensor<4x8xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    DenseI64ArrayAttr:$inputs, DenseI64ArrayAttr:$outputs,
+    DenseI64ArrayAttr:$stash);
+  let assemblyFormat = [{
+    `inputs` $inputs `outputs` $outputs `stash` $stash
+    attr-dict-with-keyword $bodyRegion
   }];
   let extraClassDeclaration = commonDeclaration;
   let hasRegionVerifier = 1;
@@ -204,7 +245,8 @@ def Pipe_WeightGradientOp : Pipe_BodyOp<"weight_gradient", [
 
 def Pipe_ReturnOp : Pipe_Op<"return", [
     Pure, Terminator, ParentOneOf<["ForwardOp", "BackwardOp", "InputGradientOp",
-                                 "WeightGradientOp", "EvaluateOp"]>,
+                                 "WeightGradientOp", "RecomputeOp",
+                                 "EvaluateOp"]>,
     AttrSizedOperandSegments]> {
   let summary = "End a stage body: results, and what is kept for a later body";
   let description = [{

@@ -48,8 +48,9 @@ void TaskOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
     StringRef prefix = tensor;
     if (isa<StashType>(result.getType()))
       prefix = "stash";
-    else if (isa<HandoverType>(result.getType()))
-      prefix = "handover";
+    else if (auto handover = dyn_cast<HandoverType>(result.getType()))
+      prefix = handover.getGiver() == TaskKind::recompute ? "recomputed"
+                                                          : "handover";
     else if (isa<GradientType>(result.getType()))
       prefix = "gradients";
     else if (isa<UpdatedType>(result.getType()))
@@ -160,16 +161,17 @@ static void gradientSignature(TaskOp task, GradientBodyInterface body,
     operands.push_back(StashType::get(context, stage));
   auto gradients = arguments.begin() + saved + fields;
   operands.append(gradients, gradients + body.getGradientsOf().size());
-  if (body.takesHandover())
-    operands.push_back(HandoverType::get(context, stage));
+  if (!body.getHandedOver().empty())
+    operands.push_back(
+        HandoverType::get(context, stage, giverTo(task.getKind())));
   if (task.getGathered())
     operands.push_back(UpdatedType::get(context, stage));
 
   auto end = cast<ReturnOp>(block.getTerminator());
   llvm::append_range(results, end.getValues().getTypes());
   if (!end.getStash().empty())
-    results.push_back(HandoverType::get(context, stage));
-  if (isa<InputGradientOp>(body))
+    results.push_back(HandoverType::get(context, stage, task.getKind()));
+  if (isa<InputGradientOp, RecomputeOp>(body))
     return;
   // The gradients so far are there from the second task of the stage on; an
   // update clears them, and so does what keeps a part of them.
@@ -229,7 +231,8 @@ LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
     break;
   case TaskKind::backward:
   case TaskKind::input_gradient:
-  case TaskKind::weight_gradient: {
+  case TaskKind::weight_gradient:
+  case TaskKind::recompute: {
     GradientBodyInterface body = stage.gradientBodyOf(getKind());
     if (!body)
       return emitOpError("needs a 'pipe.")
@@ -241,10 +244,6 @@ LogicalResult TaskOp::verifySymbolUses(SymbolTableCollection &symbols) {
   case TaskKind::update:
     updateSignature(*this, operands, results);
     break;
-  case TaskKind::recompute:
-    return emitOpError("of kind 'recompute' is not supported: a backward that "
-                       "keeps too little recomputes inside itself (see "
-                       "pipe-rematerialize)");
   }
   // (C3)
   if (!llvm::equal(operands, getOperandTypes()))
@@ -305,6 +304,13 @@ ByteUses TaskOp::getByteUses() {
            /*writes=*/true}};
 }
 
+/// What a task of the kind `giver` hands over.
+static Content handoverOf(FlatSymbolRefAttr stage, TaskKind giver,
+                          int64_t batch) {
+  return {
+      Content::Kind::Handover, stage, static_cast<int64_t>(giver), batch, {}};
+}
+
 std::optional<Content> TaskOp::getContent(OpResult result,
                                           const StepContext &context) {
   using Kind = Content::Kind;
@@ -313,7 +319,7 @@ std::optional<Content> TaskOp::getContent(OpResult result,
   if (isa<StashType>(result.getType()))
     return Content{Kind::Stash, name, 0, batch, {}};
   if (isa<HandoverType>(result.getType()))
-    return Content{Kind::Handover, name, 0, batch, {}};
+    return handoverOf(name, getKind(), batch);
   if (isa<GradientType>(result.getType()))
     return Content{Kind::Sum, name, 0, 0, {}};
   if (isa<UpdatedType>(result.getType()))
@@ -361,8 +367,8 @@ static Content operandOfBackward(TaskOp task, StageOp stage, int64_t number) {
   if (number < static_cast<int64_t>(gradients.size()))
     return {Kind::Gradient, name, gradients[number], batch, {}};
   number -= gradients.size();
-  if (body.takesHandover() && number == 0)
-    return {Kind::Handover, name, 0, batch, {}};
+  if (!body.getHandedOver().empty() && number == 0)
+    return handoverOf(name, giverTo(task.getKind()), batch);
   return {Kind::Sum, name, 0, 0, {}};
 }
 
@@ -382,11 +388,10 @@ std::optional<Content> TaskOp::getWantedContent(OpOperand &operand,
   case TaskKind::backward:
   case TaskKind::input_gradient:
   case TaskKind::weight_gradient:
+  case TaskKind::recompute:
     return operandOfBackward(*this, stage, number);
   case TaskKind::update:
     return Content{Content::Kind::Sum, name, 0, 0, {}};
-  case TaskKind::recompute:
-    return std::nullopt;
   }
   llvm_unreachable("all kinds of tasks are covered");
 }

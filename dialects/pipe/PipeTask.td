@@ -82,16 +82,18 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     `input_gradient`, `weight_gradient`: the same of the half's own lists, the
     stash only if the half reads any of it; no gradients summed so far on
     `input_gradient`; on `weight_gradient` the handover (if there is one) before
-    them. `update`: the summed gradients. Where replicas have a part each of the
+    them. `recompute`: saved inputs, saved outputs, and the stash if it reads
+    any of it; what it hands over is the last operand of `input_gradient`, and
+    on `backward` the one before gradients summed so far. `update`: the summed
+    gradients. Where replicas have a part each of the
     weights, tasks that read weights take what was put together for them
     (`pipe.load_weights`), `!pipe.updated`: last, but before gradients summed so
     far.
     Results by kind: `forward`: the stage's results and its stash (if there is
     one). `evaluate`: the stage's results. `backward`: the input gradients and
     the summed gradients. `input_gradient`: the input gradients and the handover
-    (if there is one). `weight_gradient`: the summed gradients. `update`:
-    `!pipe.updated`. There are no tasks of kind `recompute`: backwards recompute
-    inside themselves.
+    (if there is one). `weight_gradient`: the summed gradients. `recompute`:
+    the handover. `update`: `!pipe.updated`.
 
     Where a step has several updates, `number` says which one an update is,
     beginning with 0. Where tasks may read old weights, `version` is the number

@@ -25,7 +25,10 @@ std::string Content::describe() const {
   case Kind::Stash:
     return of("stash") + batch;
   case Kind::Handover:
-    return of("handover") + batch;
+    return of(index == static_cast<int64_t>(TaskKind::recompute)
+                  ? "recomputed values"
+                  : "handover") +
+           batch;
   case Kind::Sum:
     return of("summed gradients");
   case Kind::WeightGradient:

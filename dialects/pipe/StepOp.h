@@ -48,7 +48,9 @@ struct Content {
     /// The gradient of that result.
     Gradient,
     Stash,
-    /// What the input gradient of `stage` keeps for the weight gradient.
+    /// What a task of `stage` keeps for the next one on its micro-batch;
+    /// `index`
+    /// is the kind of the first one.
     Handover,
     /// The weight gradients of `stage`, summed so far.
     Sum,

@@ -175,6 +175,44 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 
+def PipeSplitRecompute : Pass<"pipe-split-recompute", "::mlir::ModuleOp"> {
+  let summary = "Cut off what a backward computes before it needs a gradient";
+  let description = [{
+    Adds to each stage whose backward begins with what needs no gradient of its
+    results a `pipe.recompute` with these ops: the forward again, where
+    `pipe-rematerialize` has run, or the begin of that, up to the first op that
+    reads a gradient. What the rest reads of it is handed over. A rank runs it
+    while it waits for the gradients.
+
+    Ops, their order and their kernels stay, so no bit changes. A stage whose
+    backward reads no gradient, the one with the loss, is left alone.
+
+    Idempotent: stages that have one are left alone.
+
+    ```mlir
+    pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [0] {
+    ^bb0(%x: tensor<4x8xf32>, %dy: tensor<4x8xf32>):
+      %h = nn.relu %x : tensor<4x8xf32>
+      %dx = nn.mul %dy, %h : ...
+    // becomes
+    pipe.recompute inputs [0] outputs [] stash [] {
+    ^bb0(%x: tensor<4x8xf32>):
+      %h = nn.relu %x : tensor<4x8xf32>
+      pipe.return stash %h : tensor<4x8xf32>
+    }
+    pipe.backward inputs [] outputs [] gradients_of [0] input_gradients [0] {
+    ^bb0(%dy: tensor<4x8xf32>, %h: tensor<4x8xf32>):
+      %dx = nn.mul %dy, %h : ...
+    ```
+  }];
+  let options = [
+    Option<"halves", "halves", "bool", /*default=*/"false",
+           "backwards are cut in halves next (pipe-split-backward): a stage "
+           "that returns no gradient is left alone, as its first half is empty">
+  ];
+  let dependentDialects = ["::pipewright::pipe::PipeDialect"];
+}
+
 def PipeSplitBackward : Pass<"pipe-split-backward", "::mlir::ModuleOp"> {
   let summary = "Cut each backward into input and weight gradients";
   let description = [{

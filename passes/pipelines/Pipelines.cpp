@@ -44,6 +44,18 @@ void buildImportPipeline(OpPassManager &pm,
   pm.addPass(nn::createNNVerifyImported());
 }
 
+/// What schedules run as tasks of their own, behind kernels.
+static void splitTasks(OpPassManager &pm,
+                       const StagedPipelineOptions &options) {
+  if (options.earlyRecompute) {
+    pipe::PipeSplitRecomputeOptions recompute;
+    recompute.halves = options.splitBackward;
+    pm.addPass(pipe::createPipeSplitRecompute(recompute));
+  }
+  if (options.splitBackward)
+    pm.addPass(pipe::createPipeSplitBackward());
+}
+
 void buildStagedPipeline(OpPassManager &pm,
                          const StagedPipelineOptions &options) {
   pipe::PipePartitionStagesOptions partition;
@@ -88,8 +100,8 @@ void buildStagedPipeline(OpPassManager &pm,
     pm.addPass(nn::createNNFormKernels());
   }
   pm.addPass(pipe::createPipeRematerialize(rematerialize));
-  if (options.formKernels && options.splitBackward)
-    pm.addPass(pipe::createPipeSplitBackward());
+  if (options.formKernels)
+    splitTasks(pm, options);
   if (options.copies == 2)
     pm.addPass(pipe::createPipeMirrorStages());
   pm.addPass(pipe::createPipeVerifyStaged());
@@ -100,8 +112,7 @@ void buildKernelsOfStages(OpPassManager &pm,
   pm.addPass(nn::createNNBubbleUpSlices());
   pm.addPass(nn::createNNFormSubviews());
   pm.addPass(nn::createNNFormKernels());
-  if (options.splitBackward)
-    pm.addPass(pipe::createPipeSplitBackward());
+  splitTasks(pm, options);
   pm.addPass(pipe::createPipeVerifyStaged());
 }
 

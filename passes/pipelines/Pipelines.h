@@ -81,6 +81,10 @@ struct StagedPipelineOptions
       *this, "form-kernels", llvm::cl::init(true),
       llvm::cl::desc("Off: the level reads as nn ops, for people and for "
                      "passes that change it; kernels are formed behind it")};
+  Option<bool> earlyRecompute{
+      *this, "early-recompute",
+      llvm::cl::desc("What backwards recompute before they need a gradient are "
+                     "tasks of their own (pipe-split-recompute)")};
   Option<bool> splitBackward{
       *this, "split-backward",
       llvm::cl::desc("Backwards in two halves, for schedules that run them as "

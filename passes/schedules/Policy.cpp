@@ -8,12 +8,15 @@
 #include "passes/schedules/Policy.h"
 
 #include "passes/schedules/Refusal.h"
+#include "passes/schedules/Simulator.h"
 #include "passes/schedules/StashMoves.h"
 #include "support/NearWords.h"
 #include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+
+#include <set>
 
 using namespace pipewright;
 using namespace pipewright::schedules;
@@ -166,12 +169,50 @@ static std::vector<std::vector<Task>> finalUpdates(const Schedule &shape) {
   return updates;
 }
 
+/// Puts the recomputation of what a backward, or its first half, needs right in
+/// front of that, where the order has none: there a rank waits for the
+/// gradient, which it does not need. A pair stays together.
+static void addRecomputes(Schedule &schedule, const TaskCosts &costs) {
+  auto key = [](const Task &task) {
+    return std::pair(task.stage, task.microBatch);
+  };
+  for (std::vector<Task> &order : schedule.order) {
+    std::set<std::pair<int32_t, int32_t>> known;
+    for (const Task &task : order)
+      if (task.kind == TaskKind::Recompute)
+        known.insert(key(task));
+    std::vector<Task> tasks;
+    for (const Task &task : order) {
+      if (task.producesGradient() && costs.stages[task.stage].recomputesEarly &&
+          !known.contains(key(task))) {
+        const bool isSecond = !tasks.empty() && tasks.back().overlapsNext;
+        tasks.insert(tasks.end() - (isSecond ? 1 : 0),
+                     Task::recompute(task.stage, task.microBatch));
+      }
+      tasks.push_back(task);
+    }
+    order = std::move(tasks);
+  }
+}
+
 llvm::Expected<Schedule> Policy::build(const ScheduleOptions &options) const {
   llvm::Expected<Schedule> schedule = shape(options);
   if (!schedule)
     return schedule;
   if (llvm::Error error = orderRanks(*schedule, options))
     return error;
+  const bool recomputes =
+      options.costs &&
+      static_cast<int64_t>(options.costs->stages.size()) == schedule->stages &&
+      llvm::any_of(options.costs->stages, [](const StageCosts &stage) {
+        return stage.recomputesEarly;
+      });
+  if (recomputes && stashLimit(options))
+    return refuse("{0} moves stashes, which early recomputation would need "
+                  "before they are back; leave --early-recompute out",
+                  name());
+  if (recomputes)
+    addRecomputes(*schedule, *options.costs);
   for (auto [rank, updates] : llvm::enumerate(finalUpdates(*schedule)))
     llvm::append_range(schedule->order[rank], updates);
   if (std::optional<int64_t> limit = stashLimit(options)) {

@@ -31,6 +31,9 @@ struct StageCosts {
   double inputGradient = 0.5;
   double weightGradient = 0.5;
   double recompute = 1;
+  /// Whether backwards have what needs no gradient recomputed by R tasks, which
+  /// policies put in front of them.
+  bool recomputesEarly = false;
   double update = 0;
   /// What one forward keeps for its backward.
   int64_t stashBytes = 0;

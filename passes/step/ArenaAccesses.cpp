@@ -120,9 +120,8 @@ BufferAttr ArenaAccesses::resolve(TaskOp task, BufferAttr buffer) const {
   };
   auto number = static_cast<size_t>(buffer.getIndex());
   auto isStash = [&](Value value) {
-    return buffer.getIndex() == kForwardStash
-               ? isa<StashType>(value.getType())
-               : isa<HandoverType>(value.getType());
+    return stashNumber(value.getType()) ==
+           static_cast<int64_t>(buffer.getIndex());
   };
   switch (buffer.getSpace()) {
   case BufferSpace::arena:

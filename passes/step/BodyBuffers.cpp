@@ -26,11 +26,25 @@ StashLayout::StashLayout(StageOp stage)
 
 StashLayout::StashLayout(StageOp stage, Type type)
     : StashLayout(isa<HandoverType>(type)
-                      ? stage.getHandover()
+                      ? stage.getHandover(cast<HandoverType>(type).getGiver())
                       : stage.getForward().getReturn().getStash()) {}
 
+std::optional<int64_t> pipewright::pipe::stashNumber(Type type) {
+  if (isa<StashType>(type))
+    return kForwardStash;
+  if (auto handover = dyn_cast<HandoverType>(type))
+    return handover.getGiver() == TaskKind::recompute ? kRecomputed : kHandover;
+  return std::nullopt;
+}
+
 int64_t pipewright::pipe::stashFilledBy(Operation *body) {
-  return isa<InputGradientOp>(body) ? kHandover : kForwardStash;
+  return isa<InputGradientOp>(body) ? kHandover
+         : isa<RecomputeOp>(body)   ? kRecomputed
+                                    : kForwardStash;
+}
+
+int64_t pipewright::pipe::stashTakenBy(GradientBodyInterface body) {
+  return isa<WeightGradientOp>(body) ? kHandover : kRecomputed;
 }
 
 SmallVector<Operation *>
@@ -71,14 +85,13 @@ SmallVector<BufferAttr> pipewright::pipe::argumentBuffers(Operation *body) {
         BufferAttr::get(context, BufferSpace::stash, stash, offset, bytes));
   };
   addInputs(gradient.getInputs().size() + gradient.getOutputs().size());
-  StashLayout stash(stage), handover(stage.getHandover());
+  StashLayout stash(stage), handover(gradient.getHandedOver());
   for (int64_t field : gradient.getStashFields())
     addField(kForwardStash, stash.offsets[field]);
   operand += !gradient.getStashFields().empty();
   addInputs(gradient.getGradientsOf().size());
-  if (gradient.takesHandover())
-    for (int64_t offset : handover.offsets)
-      addField(kHandover, offset);
+  for (int64_t offset : handover.offsets)
+    addField(stashTakenBy(gradient), offset);
   return buffers;
 }
 

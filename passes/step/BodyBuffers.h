@@ -28,10 +28,16 @@ struct StashLayout {
 };
 
 /// The index of a stash in buffers of space `stash`.
-constexpr int64_t kForwardStash = 0, kHandover = 1;
+constexpr int64_t kForwardStash = 0, kHandover = 1, kRecomputed = 2;
+
+/// The number of what is kept as a value of that type; none of others.
+std::optional<int64_t> stashNumber(mlir::Type type);
 
 /// What `body` fills when it returns values as its stash.
 int64_t stashFilledBy(mlir::Operation *body);
+
+/// Which one another body hands over to `body`, if any does.
+int64_t stashTakenBy(GradientBodyInterface body);
 
 /// The bodies of a stage that tasks of `programs` run, in their order. A
 /// schedule that splits backwards may leave the whole ones alone.

@@ -104,7 +104,7 @@ void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
   if (!half)
     return;
   costs.weightStashBytes =
-      savedBytes(stage, half) + bytesOf(stage.getHandover());
+      savedBytes(stage, half) + bytesOf(half.getHandedOver());
   ValueRange outputs = stage.getForward().getReturn().getValues();
   for (int64_t index : half.getGradientsOf())
     costs.weightStashBytes += bytesOf(outputs[index]);
@@ -181,7 +181,9 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
       continue;
     }
     cost.forward = secondsOf(stage.getForward());
-    cost.recompute = cost.forward;
+    Operation *recompute = stage.getRecompute();
+    cost.recompute = recompute ? secondsOf(recompute) : cost.forward;
+    cost.recomputesEarly = recompute != nullptr;
     cost.backward = secondsOf(stage.getBackward());
     // Before a backward is split, halves are as good a guess as any.
     cost.inputGradient = cost.weightGradient =

@@ -81,5 +81,15 @@ std::vector<CompileRow> pipewright::tool::stageRows() {
                   "--memory-limit allows)",
                   "none"},
                  recordText,
-                 readRemat})};
+                 readRemat}),
+      decidedAt(Level::Staged,
+                {{.name = "early-recompute",
+                  .help = "What backwards recompute (--remat) before they need "
+                          "a gradient is done in tasks of its own (R), while a "
+                          "rank waits for that gradient",
+                  .kind = OptionSpelling::Flag},
+                 recordFlag,
+                 option::flag([](CompileOptions &options) -> auto & {
+                   return options.pipelines.staged.earlyRecompute;
+                 })})};
 }

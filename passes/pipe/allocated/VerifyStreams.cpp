@@ -416,10 +416,8 @@ LogicalResult RaceDetector::runTask(TaskOp task) {
     for (auto [index, value] : llvm::enumerate(values)) {
       BufferAttr buffer = places.lookup(value);
       frame[{space, index}] = buffer;
-      if (isa<StashType>(value.getType()))
-        frame[{BufferSpace::stash, kForwardStash}] = buffer;
-      else if (isa<HandoverType>(value.getType()))
-        frame[{BufferSpace::stash, kHandover}] = buffer;
+      if (std::optional<int64_t> stash = stashNumber(value.getType()))
+        frame[{BufferSpace::stash, *stash}] = buffer;
     }
   };
   enter(BufferSpace::input, task->getOperands());

@@ -36,6 +36,10 @@ private:
   using ArgumentLists = std::array<SmallVector<int64_t>, 4>;
 
   void sortOps();
+  /// What `pipe.recompute` hands over to the whole.
+  Block::BlockArgListType recomputed() const {
+    return block.getArguments().take_back(whole.getHandedOver().size());
+  }
   /// Gives `half` the arguments that `readers` read, and returns their lists.
   ArgumentLists addArguments(Block &half, ArrayRef<Operation *> readers,
                              ValueRange alsoRead, IRMapping &map);
@@ -43,7 +47,8 @@ private:
   void buildWeightGradient(OpBuilder &builder);
 
   StageOp stage;
-  BackwardOp whole;
+  /// A handle; its accessors are not const.
+  mutable BackwardOp whole;
   Block &block;
   /// The ops of the two halves in their order; some stand in both.
   SmallVector<Operation *> inputOps, weightOps;
@@ -82,7 +87,7 @@ void BackwardSplitter::sortOps() {
   notAsking.push_back(whole.getReturn());
   StashPlan plan(block, notAsking, modelInputsOf(stage));
   for (Value value : plan.saved())
-    if (value.getDefiningOp())
+    if (value.getDefiningOp() || llvm::is_contained(recomputed(), value))
       handover.push_back(value);
   for (Operation &op : block.without_terminator()) {
     if (needed.contains(&op) && !plan.isRepeated(&op))
@@ -121,6 +126,8 @@ void BackwardSplitter::buildInputGradient(OpBuilder &builder) {
   IRMapping map;
   auto results = whole.getReturn().getValues();
   ArgumentLists lists = addArguments(*half, inputOps, results, map);
+  for (BlockArgument argument : recomputed())
+    map.map(argument, half->addArgument(argument.getType(), argument.getLoc()));
   auto op =
       InputGradientOp::create(builder, whole.getLoc(), lists[0], lists[1],
                               lists[2], lists[3], whole.getInputGradients());

@@ -48,7 +48,7 @@ private:
 
 } // namespace
 
-/// What a half shares with the whole: all but handover and sum.
+/// What a half shares with the whole: all but what is handed over, and sums.
 SmallVector<Value> TaskSplitter::operandsOf(GradientBodyInterface half) const {
   ArrayRef<int64_t> inputs = body.getInputs(), outputs = body.getOutputs();
   size_t stash = inputs.size() + outputs.size();
@@ -73,14 +73,19 @@ void TaskSplitter::split() {
   SmallVector<Type> types(whole->getResultTypes());
 
   SmallVector<Type> inputTypes(types.begin(), types.begin() + numGradients);
-  if (weight.takesHandover())
+  const bool handsOver = !weight.getHandedOver().empty();
+  if (handsOver)
     inputTypes.push_back(
         HandoverType::get(builder.getContext(), whole.getStageAttr()));
+  SmallVector<Value> inputOperands = operandsOf(input);
+  for (Value operand : whole.getOperands())
+    if (isa<HandoverType>(operand.getType()))
+      inputOperands.push_back(operand);
   TaskOp first =
-      createTask(TaskKind::input_gradient, operandsOf(input), inputTypes);
+      createTask(TaskKind::input_gradient, inputOperands, inputTypes);
 
   SmallVector<Value> operands = operandsOf(weight);
-  if (weight.takesHandover())
+  if (handsOver)
     operands.push_back(first.getResults().back());
   if (Value summed = whole.getSummed())
     operands.push_back(summed);
@@ -105,10 +110,13 @@ pipewright::pipe::splitTasks(StepOp step, const Stages &stages,
   };
   for (ArrayRef<schedules::Task> order : schedule.order)
     for (const schedules::Task &task : order) {
-      if (task.kind == schedules::TaskKind::Recompute)
+      if (task.kind == schedules::TaskKind::Recompute &&
+          !find(schedules::TaskKind::Recompute, task))
         return step.emitOpError("has no task ")
-               << task.name() << ", which the schedule orders: backwards "
-               << "recompute inside themselves (see pipe-rematerialize)";
+               << task.name() << ", which the schedule orders: nothing is "
+               << "recomputed there before its gradients come; run "
+               << "pipe-split-recompute (--early-recompute), and keep less "
+               << "(--remat)";
       if (task.kind == schedules::TaskKind::Backward) {
         if (TaskOp half = find(schedules::TaskKind::InputGradient, task))
           return half.emitOpError(

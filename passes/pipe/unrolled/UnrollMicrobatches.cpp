@@ -33,6 +33,7 @@ public:
         sums(stateOfSums(programOf(stages[0]->getParentOfType<ModuleOp>()))) {}
 
   LogicalResult addForward(int32_t stage, int64_t microBatch, TaskKind kind);
+  SmallVector<Value> savedFor(int32_t stage, TaskKind kind) const;
   LogicalResult addBackward(int32_t stage, int64_t microBatch);
   /// The updates of all stages, each from its own gradients; one of several of
   /// a step has a number.
@@ -106,16 +107,23 @@ LogicalResult StepBuilder::addForward(int32_t stage, int64_t microBatch,
   return success();
 }
 
-LogicalResult StepBuilder::addBackward(int32_t stage, int64_t microBatch) {
-  BackwardOp op = stages[stage].getBackward();
+/// What a body reads of its forward: arguments, results, and the stash.
+SmallVector<Value> StepBuilder::savedFor(int32_t stage, TaskKind kind) const {
+  GradientBodyInterface body = stages[stage].gradientBodyOf(kind);
   TaskOp forward = forwards[stage];
   SmallVector<Value> operands;
-  for (int64_t input : op.getInputs())
+  for (int64_t input : body.getInputs())
     operands.push_back(forward.getOperand(input));
-  for (int64_t output : op.getOutputs())
+  for (int64_t output : body.getOutputs())
     operands.push_back(forward.getResult(output));
-  if (stages.hasStash(stage))
+  if (!body.getStashFields().empty())
     operands.push_back(forward.getResults().back());
+  return operands;
+}
+
+LogicalResult StepBuilder::addBackward(int32_t stage, int64_t microBatch) {
+  BackwardOp op = stages[stage].getBackward();
+  SmallVector<Value> operands = savedFor(stage, TaskKind::backward);
   for (int64_t output : op.getGradientsOf()) {
     int64_t number = stages.linkOutOf(stage, output);
     if (number < 0 || stages.links()[number].gradientResult < 0)
@@ -124,6 +132,13 @@ LogicalResult StepBuilder::addBackward(int32_t stage, int64_t microBatch) {
     const StageLink &link = stages.links()[number];
     operands.push_back(backwards[link.to].getResult(link.gradientResult));
   }
+  if (stages[stage].getRecompute())
+    operands.push_back(
+        createTask(TaskKind::recompute, stage, microBatch,
+                   savedFor(stage, TaskKind::recompute),
+                   HandoverType::get(builder.getContext(), stages.nameOf(stage),
+                                     TaskKind::recompute))
+            .getResult(0));
   if (gradients[stage])
     operands.push_back(gradients[stage]);
 

@@ -175,6 +175,7 @@ void TaskVerifier::verifyStage(int32_t stage) {
     bool trains = isTraining && stages.runs(stage, m, microBatches);
     expectTask(TaskKind::forward, stage, m, trains);
     verifyBackward(stage, m, trains && op.getBackward());
+    expectTask(TaskKind::recompute, stage, m, trains && op.getRecompute());
     expectTask(TaskKind::evaluate, stage, m, !isTraining && op.getEvaluate());
   }
   // No update is beyond those that are expected: they are numbered like
@@ -193,7 +194,7 @@ void TaskVerifier::verifyBackward(int32_t stage, int64_t microBatch,
   for (TaskKind half : {TaskKind::input_gradient, TaskKind::weight_gradient})
     expectTask(half, stage, microBatch, expected && isSplit);
   for (TaskKind kind : {TaskKind::backward, TaskKind::input_gradient,
-                        TaskKind::weight_gradient}) {
+                        TaskKind::weight_gradient, TaskKind::recompute}) {
     auto found = tasks.find({kind, stage, microBatch});
     if (found != tasks.end())
       verifyVersion(found->second, stage, microBatch);

@@ -17,9 +17,9 @@ pipe.arena rank 0 bytes 64 {
 
 // -----
 
-// There are two stashes: the forward's and the handover.
-// expected-error @below {{expects index 0 or 1 in space 'stash', but got 2}}
-module attributes {pipe.buffers = [#pipe.buffer<stash 2 at 0 bytes 64>]} {
+// There are three: the stash of the forward, the handover, and what is recomputed.
+// expected-error @below {{expects index 0, 1 or 2 in space 'stash', but got 3}}
+module attributes {pipe.buffers = [#pipe.buffer<stash 3 at 0 bytes 64>]} {
 }
 
 // -----

@@ -51,6 +51,76 @@ pipe.stage @stage_c3 {
 
 // -----
 
+// stage (C3): what recomputes begins a backward.
+// expected-error @below {{expects 'pipe.recompute' beside 'pipe.backward'}}
+pipe.stage @stage_c3_recompute {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  pipe.recompute inputs [0] outputs [] stash [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+}
+
+// -----
+
+// recompute (C1): it reads no gradient.
+pipe.stage @recompute_c1 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return %x : tensor<4xf32>
+  }
+  // expected-error @below {{expects arguments 'tensor<4xf32>', but got 'tensor<4xf32>', 'tensor<4xf32>'}}
+  pipe.recompute inputs [0] outputs [] stash [] {
+  ^bb0(%x: tensor<4xf32>, %dy: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+  pipe.backward inputs [] outputs [] gradients_of [0] input_gradients [] {
+  ^bb0(%dy: tensor<4xf32>, %h: tensor<4xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
+// recompute (C2): it hands over what it computes, and nothing else.
+pipe.stage @recompute_c2 {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  // expected-error @below {{expects a stash, but got none}}
+  pipe.recompute inputs [0] outputs [] stash [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  }
+}
+
+// -----
+
+// backward (C1): it takes all that is recomputed.
+pipe.stage @backward_c1_recomputed {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return %x : tensor<4xf32>
+  }
+  pipe.recompute inputs [0] outputs [] stash [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+  // expected-error @below {{expects arguments 'tensor<4xf32>', 'tensor<4xf32>', but got 'tensor<4xf32>'}}
+  pipe.backward inputs [] outputs [] gradients_of [0] input_gradients [] {
+  ^bb0(%dy: tensor<4xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
 // forward (C1): one source per argument.
 pipe.stage @forward_c1 {
   // expected-error @below {{expects one source per argument, but got 0 sources for 1 arguments}}

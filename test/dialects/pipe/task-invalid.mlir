@@ -99,13 +99,13 @@ pipe.step train {
 
 // -----
 
-// Nothing recomputes in a task of its own.
+// A task that recomputes needs a body that does.
 pipe.stage @s0 {
   pipe.forward sources [] {
   }
 }
 pipe.step train {
-  // expected-error @below {{of kind 'recompute' is not supported: a backward that keeps too little recomputes inside itself}}
+  // expected-error @below {{needs a 'pipe.recompute' in stage 's0'}}
   pipe.task recompute @s0 micro_batch 0 () : () -> ()
 }
 

@@ -67,7 +67,7 @@
 
 // WHOLE: error: 'pipe.task' op is to be split, but stage '@s{{[0-3]}}' has no 'pipe.input_gradient'; run pipe-split-backward
 // AGAIN: error: 'pipe.task' op was split by an earlier run of pipe-schedule, but the schedule now wants the whole backward; run it on the unrolled level
-// RECOMPUTE: error: 'pipe.step' op has no task R1.0, which the schedule orders: backwards recompute inside themselves (see pipe-rematerialize)
+// RECOMPUTE: error: 'pipe.step' op has no task R1.0, which the schedule orders: nothing is recomputed there before its gradients come; run pipe-split-recompute (--early-recompute), and keep less (--remat)
 // EVALUATES: error: schedule 'forward-only' only evaluates, but a program trains
 
 // Pairs are marked at their first task: rank 0 runs F0.3&B3.1, F3.2&B0.0 and

@@ -1,0 +1,195 @@
+//===- SplitRecompute.cpp - pipe-split-recompute --------------------------===//
+//
+// Cuts the begin off a backward: what it computes before it first looks at a
+// gradient, which is the forward again where that has kept too little. As a
+// task of its own it can run while the gradients are on their way. Kernels are
+// formed already and stay in their order, so no bit depends on the cut.
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/pipe/Passes.h"
+#include "passes/pipe/staged/CheapOps.h"
+
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace pipewright::pipe {
+#define GEN_PASS_DEF_PIPESPLITRECOMPUTE
+#include "passes/pipe/Passes.h.inc"
+
+namespace {
+
+/// Cuts the backward of one stage.
+class RecomputeSplitter {
+public:
+  explicit RecomputeSplitter(BackwardOp backward)
+      : backward(backward), block(*backward.getBody()) {
+    saved = backward.getInputs().size() + backward.getOutputs().size();
+    fields = backward.getStashFields().size();
+  }
+
+  void split();
+
+private:
+  bool isGradient(Value value) const {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && argument.getArgNumber() >= saved + fields;
+  }
+  void findBegin();
+  void addNeeded(Value value, llvm::SetVector<Operation *> &ops) const;
+  void build(ArrayRef<Value> handover);
+  void dropArguments();
+
+  BackwardOp backward;
+  Block &block;
+  size_t saved, fields;
+  /// What moves; what only shows or brings values stands on both sides.
+  llvm::SetVector<Operation *> begin;
+};
+
+} // namespace
+
+/// Whether an op takes no time: a view, a weight, a number.
+static bool isFree(Operation *op) {
+  return isView(op) || isa<nn::ViewOpInterface, nn::SubviewOp, nn::ParameterOp,
+                           nn::ConstantOp>(op);
+}
+
+/// All ops in front of the first one that takes time and needs a gradient.
+void RecomputeSplitter::findBegin() {
+  llvm::DenseSet<Value> gradients;
+  for (Operation &op : block.without_terminator()) {
+    const bool needsGradient =
+        llvm::any_of(op.getOperands(), [&](Value operand) {
+          return isGradient(operand) || gradients.contains(operand);
+        });
+    if (needsGradient && !isFree(&op))
+      return;
+    if (needsGradient)
+      gradients.insert_range(op.getResults());
+    else if (!isFree(&op))
+      begin.insert(&op);
+  }
+  // Nothing looks at a gradient.
+  begin.clear();
+}
+
+/// The ops in front of those that move without which they have no operands.
+void RecomputeSplitter::addNeeded(Value value,
+                                  llvm::SetVector<Operation *> &ops) const {
+  Operation *op = value.getDefiningOp();
+  if (!op || begin.contains(op) || ops.contains(op))
+    return;
+  for (Value operand : op->getOperands())
+    addNeeded(operand, ops);
+  ops.insert(op);
+}
+
+void RecomputeSplitter::build(ArrayRef<Value> handover) {
+  auto stage = cast<StageOp>(backward->getParentOp());
+  Block *body = new Block();
+  IRMapping map;
+  llvm::SetVector<Operation *> ops;
+  for (Operation *op : begin) {
+    for (Value operand : op->getOperands())
+      addNeeded(operand, ops);
+    ops.insert(op);
+  }
+  llvm::DenseSet<Value> read;
+  for (Operation *op : ops)
+    read.insert_range(op->getOperands());
+  SmallVector<int64_t> stash = backward.getStashFields();
+  SmallVector<int64_t> used[3];
+  ArrayRef<int64_t> all[] = {backward.getInputs(), backward.getOutputs(),
+                             stash};
+  unsigned number = 0;
+  for (auto [indices, list] : llvm::zip_equal(all, used))
+    for (int64_t index : indices) {
+      BlockArgument argument = block.getArgument(number++);
+      if (!read.contains(argument))
+        continue;
+      list.push_back(index);
+      map.map(argument,
+              body->addArgument(argument.getType(), argument.getLoc()));
+    }
+  OpBuilder builder(stage.getContext());
+  builder.setInsertionPoint(backward);
+  auto recompute = RecomputeOp::create(builder, backward.getLoc(), used[0],
+                                       used[1], used[2]);
+  recompute.getBodyRegion().push_back(body);
+  builder.setInsertionPointToEnd(body);
+  for (Operation *op : ops)
+    builder.clone(*op, map);
+  ReturnOp::create(builder, backward.getReturn().getLoc(), ValueRange(),
+                   llvm::map_to_vector(handover, [&](Value value) {
+                     return map.lookup(value);
+                   }));
+}
+
+/// Saved inputs and outputs that only what has moved has read.
+void RecomputeSplitter::dropArguments() {
+  SmallVector<int64_t> kept[2];
+  ArrayRef<int64_t> all[] = {backward.getInputs(), backward.getOutputs()};
+  llvm::BitVector unused(block.getNumArguments());
+  unsigned number = 0;
+  for (auto [indices, list] : llvm::zip_equal(all, kept))
+    for (int64_t index : indices)
+      if (block.getArgument(number++).use_empty())
+        unused.set(number - 1);
+      else
+        list.push_back(index);
+  block.eraseArguments(unused);
+  backward.setInputs(kept[0]);
+  backward.setOutputs(kept[1]);
+}
+
+void RecomputeSplitter::split() {
+  findBegin();
+  if (begin.empty())
+    return;
+  // What ops behind read of it, also through views.
+  llvm::SetVector<Value> handover;
+  for (Operation *op : begin)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(),
+                       [&](Operation *user) { return !begin.contains(user); }))
+        handover.insert(result);
+  build(handover.getArrayRef());
+  for (Value value : handover)
+    value.replaceAllUsesWith(
+        block.addArgument(value.getType(), value.getLoc()));
+  for (Operation *op : llvm::reverse(begin))
+    op->erase();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isFree(&op) && op.use_empty())
+      op.erase();
+  dropArguments();
+}
+
+namespace {
+
+struct SplitRecompute : impl::PipeSplitRecomputeBase<SplitRecompute> {
+  using PipeSplitRecomputeBase::PipeSplitRecomputeBase;
+
+  void runOnOperation() override {
+    for (StageOp stage : getOperation().getOps<StageOp>()) {
+      if (stage.getRecompute() || !stage.getBackward())
+        continue;
+      if (stage.getInputGradient()) {
+        stage.emitOpError("has its backward in two halves already; run "
+                          "pipe-split-recompute before pipe-split-backward");
+        return signalPassFailure();
+      }
+      if (!halves || !stage.getBackward().getInputGradients().empty())
+        RecomputeSplitter(stage.getBackward()).split();
+    }
+  }
+};
+
+} // namespace
+} // namespace pipewright::pipe
