@@ -111,12 +111,16 @@ std::string Configuration::options() const {
     text += " --zero " + std::to_string(zero);
   if (!balance.empty())
     text += " --balance " + balance;
+  if (recomputesEarly)
+    text += " --early-recompute";
   return text;
 }
 
 OptionValues ConfigurationSearch::valuesOf(const Configuration &one) const {
   OptionValues values =
       one.balance.empty() ? given : given.with("balance", one.balance);
+  if (one.recomputesEarly)
+    values = values.with("early-recompute", "");
   return values.with("ranks", std::to_string(one.ranks))
       .with("data-parallel", std::to_string(one.replicas))
       .with("zero", std::to_string(one.zero))
@@ -324,16 +328,15 @@ void ConfigurationSearch::tryEachRank(Configuration one,
     add(summaryOf(one, *plan));
 }
 
-/// The fastest with a stage on each rank, cut for a short step.
-void ConfigurationSearch::tryOtherCuts() {
+/// The fastest, each with what `change` makes of it; left out where that says
+/// no.
+void ConfigurationSearch::tryVariants(
+    llvm::function_ref<bool(Configuration &)> change) {
   constexpr size_t most = 3;
-  if (given.isGiven("balance"))
-    return;
   for (Configuration one : std::vector<Configuration>(
            planned.begin(), planned.begin() + std::min(most, planned.size()))) {
-    if (one.ranks == 1 || one.stages != one.ranks)
+    if (one.ranks == 1 || !change(one))
       continue;
-    one.balance = "step";
     auto options = readCompileOptions(valuesOf(one), nullptr);
     if (!options) {
       llvm::consumeError(options.takeError());
@@ -400,7 +403,17 @@ llvm::Error ConfigurationSearch::run() {
     if (wanted.batch % each == 0 && (!*size || **size == each))
       if (llvm::Error error = trySize(each))
         return error;
-  tryOtherCuts();
+  // Stages on a rank each, cut for a short step.
+  if (!given.isGiven("balance"))
+    tryVariants([](Configuration &one) {
+      one.balance = "step";
+      return one.stages == one.ranks;
+    });
+  if (!given.isGiven("early-recompute"))
+    tryVariants([](Configuration &one) {
+      one.recomputesEarly = true;
+      return one.remat != "none" && one.remat != "pointwise";
+    });
   if (planned.empty())
     return option::fail("--search found no plan for ", wanted.workers,
                         " workers and a batch of ", wanted.batch,
@@ -471,7 +484,8 @@ void ConfigurationSearch::print(llvm::raw_ostream &os) const {
               one.zero,
               llvm::formatv("{0} of {1}", one.microBatches, one.microBatchSize)
                   .str(),
-              one.stages, cutOf(one), one.remat,
+              one.stages, cutOf(one),
+              one.remat + (one.recomputesEarly ? ", R" : ""),
               codegen::formatSeconds(one.step),
               codegen::formatBytes(one.arenaBytes))
        << (loss.empty() ? "" : "  ") << loss << "\n";
@@ -493,6 +507,7 @@ llvm::json::Value ConfigurationSearch::toJson() const {
                                      {"stages", one.stages},
                                      {"remat", one.remat},
                                      {"balance", cutOf(one)},
+                                     {"recomputes_early", one.recomputesEarly},
                                      {"step_seconds", one.step},
                                      {"work_seconds", one.work},
                                      {"waiting_seconds", one.waiting},

@@ -40,6 +40,8 @@ struct Configuration {
   std::string remat, schedule;
   /// How the model is cut; empty: as the user said, or as usual.
   std::string balance;
+  /// Whether what is recomputed is tasks of their own.
+  bool recomputesEarly = false;
   int64_t stages = 1;
   /// Seconds of a step: of the busiest rank's tasks, by how much sums of
   /// replicas lengthen it, and all others, in which that rank waits.
@@ -80,7 +82,7 @@ private:
   double leastStep(int64_t microBatchSize,
                    std::optional<Compilation> &compilation);
   void tryEachRank(Configuration one, Compilation &compilation);
-  void tryOtherCuts();
+  void tryVariants(llvm::function_ref<bool(Configuration &)> change);
   std::vector<std::string> remats() const;
   /// Whether memory does not matter.
   bool isForSpeed() const { return wanted.pareto.empty() && !memoryLimit; }

@@ -99,7 +99,7 @@ unsigned OptionValues::position(llvm::StringRef name, unsigned index) const {
   return cell(name).list->getPosition(index);
 }
 bool OptionValues::isSet(llvm::StringRef flag) const {
-  return *cell(flag).flag;
+  return replaced.contains(flag) || *cell(flag).flag;
 }
 bool OptionValues::isGiven(llvm::StringRef name) const {
   if (replaced.contains(name))
