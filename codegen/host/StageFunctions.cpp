@@ -89,8 +89,9 @@ static bool usesHandover(Operation *body, int64_t stash) {
   auto gradient = dyn_cast<pipe::GradientBodyInterface>(body);
   if (!gradient)
     return false;
-  const bool takes = pipe::stashTakenBy(gradient) == stash &&
-                     !gradient.getHandedOver().empty();
+  const bool takes = stash == pipe::kHandover
+                         ? gradient.takesHandover()
+                         : !gradient.getRecomputedFields().empty();
   const bool makes = pipe::stashFilledBy(body) == stash &&
                      !pipe::returnOf(body).getStash().empty();
   return takes || makes;

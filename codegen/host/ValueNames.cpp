@@ -36,17 +36,24 @@ Value ValueNames::keptValue(BlockArgument argument) {
     return argument;
   SmallVector<int64_t> fields = body.getStashFields();
   size_t saved = body.getInputs().size() + body.getOutputs().size();
-  size_t handover = saved + fields.size() + body.getGradientsOf().size();
+  SmallVector<int64_t> again = body.getRecomputedFields();
+  size_t recomputed = saved + fields.size() + body.getGradientsOf().size();
+  size_t handover = recomputed + again.size();
   size_t number = argument.getArgNumber();
-  if (number >= saved && number < saved + fields.size())
-    return behindViews(
-        stage.getForward().getReturn().getStash()[fields[number - saved]]);
-  if (number >= handover) {
-    Value made = behindViews(body.getHandedOver()[number - handover]);
+  // What two places need is copied.
+  auto madeBy = [&](pipe::TaskKind giver, size_t field) {
+    Value made = behindViews(stage.getHandover(giver)[field]);
     if (auto copy = made.getDefiningOp<pipe::CopyOp>())
       made = behindViews(copy.getValue());
     return made;
-  }
+  };
+  if (number >= saved && number < saved + fields.size())
+    return behindViews(
+        stage.getForward().getReturn().getStash()[fields[number - saved]]);
+  if (number >= handover)
+    return madeBy(pipe::TaskKind::input_gradient, number - handover);
+  if (number >= recomputed)
+    return madeBy(pipe::TaskKind::recompute, again[number - recomputed]);
   return argument;
 }
 

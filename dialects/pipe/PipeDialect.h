@@ -86,12 +86,6 @@ inline ReplicaState stateOfSums(const ProgramFields &program) {
   return program.replicas > 1 ? ReplicaState::partial : ReplicaState::whole;
 }
 
-/// The kind of the task that hands over to one of the kind `taker`.
-inline TaskKind giverTo(TaskKind taker) {
-  return taker == TaskKind::weight_gradient ? TaskKind::input_gradient
-                                            : TaskKind::recompute;
-}
-
 /// Bytes of a ranked tensor of static shape (i1 takes one byte an element).
 int64_t byteSize(mlir::RankedTensorType type);
 

@@ -11,9 +11,9 @@ def Pipe_GradientBodyInterface : OpInterface<"GradientBodyInterface"> {
     `pipe.backward`, its two halves, and `pipe.recompute`. Block arguments, in
     this order: the forward arguments `getInputs`, the forward results
     `getOutputs`, the values `getStashFields` of the forward's stash, the
-    gradients of the forward results `getGradientsOf`, and all that another body
-    of the stage hands over, `getHandedOver`: `pipe.input_gradient` to
-    `pipe.weight_gradient`, `pipe.recompute` to the others.
+    gradients of the forward results `getGradientsOf`, the values
+    `getRecomputedFields` of what `pipe.recompute` hands over, and, in
+    `pipe.weight_gradient`, all that `pipe.input_gradient` hands over.
   }];
   let methods = [
     InterfaceMethod<"Which forward arguments it reads.",
@@ -26,8 +26,10 @@ def Pipe_GradientBodyInterface : OpInterface<"GradientBodyInterface"> {
       "::llvm::ArrayRef<int64_t>", "getGradientsOf">,
     InterfaceMethod<"Of which forward arguments it returns the gradients.",
       "::llvm::ArrayRef<int64_t>", "getInputGradients">,
-    InterfaceMethod<"What another body hands over to it, as values of that.",
-      "::mlir::ValueRange", "getHandedOver">
+    InterfaceMethod<"Which values that `pipe.recompute` hands over it reads.",
+      "::llvm::SmallVector<int64_t>", "getRecomputedFields">,
+    InterfaceMethod<"Whether it reads what `pipe.input_gradient` hands over.",
+      "bool", "takesHandover">
   ];
 }
 

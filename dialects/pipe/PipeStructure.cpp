@@ -232,15 +232,21 @@ static LogicalResult verifyGradientBody(GradientBodyInterface op) {
   SmallVector<Type> inputs(forward.getBody()->getArgumentTypes());
   SmallVector<Type> outputs(kept.getValues().getTypes());
   SmallVector<Type> stash(kept.getStash().getTypes());
+  SmallVector<Type> recomputed(
+      stage.getHandover(TaskKind::recompute).getTypes());
   SmallVector<Type> expected, expectedResults;
   if (failed(select(op, op.getInputs(), inputs, "argument", expected)) ||
       failed(select(op, op.getOutputs(), outputs, "result", expected)) ||
       failed(select(op, op.getStashFields(), stash, "stash value", expected)) ||
       failed(select(op, op.getGradientsOf(), outputs, "result", expected)) ||
+      failed(select(op, op.getRecomputedFields(), recomputed,
+                    "recomputed value", expected)) ||
       failed(select(op, op.getInputGradients(), inputs, "argument",
                     expectedResults)))
     return failure();
-  llvm::append_range(expected, op.getHandedOver().getTypes());
+  if (op.takesHandover())
+    llvm::append_range(expected,
+                       stage.getHandover(TaskKind::input_gradient).getTypes());
   // (C1)
   if (!llvm::equal(expected, block.getArgumentTypes()))
     return op->emitOpError("expects arguments ")
@@ -267,9 +273,9 @@ static void nameGradientArguments(GradientBodyInterface op, Region &region,
   add("out", op.getOutputs());
   add("stash", op.getStashFields());
   add("d_out", op.getGradientsOf());
+  add("recomputed", op.getRecomputedFields());
   for (size_t number = 0; names.size() < region.getNumArguments(); ++number)
-    names.push_back((isa<WeightGradientOp>(op) ? "handover" : "recomputed") +
-                    std::to_string(number));
+    names.push_back("handover" + std::to_string(number));
   for (auto [argument, name] : llvm::zip(region.getArguments(), names))
     setName(argument, name);
 }
@@ -280,9 +286,13 @@ SmallVector<int64_t> BackwardOp::getStashFields() {
   return llvm::to_vector(llvm::seq<int64_t>(0, count));
 }
 
-ValueRange BackwardOp::getHandedOver() {
-  return cast<StageOp>((*this)->getParentOp()).getHandover(TaskKind::recompute);
+SmallVector<int64_t> BackwardOp::getRecomputedFields() {
+  auto stage = cast<StageOp>((*this)->getParentOp());
+  return llvm::to_vector(
+      llvm::seq<int64_t>(0, stage.getHandover(TaskKind::recompute).size()));
 }
+
+bool BackwardOp::takesHandover() { return false; }
 
 LogicalResult BackwardOp::verifyRegions() {
   // (C1), (C2)
@@ -304,7 +314,8 @@ SmallVector<int64_t> RecomputeOp::getStashFields() {
 
 ArrayRef<int64_t> RecomputeOp::getGradientsOf() { return {}; }
 ArrayRef<int64_t> RecomputeOp::getInputGradients() { return {}; }
-ValueRange RecomputeOp::getHandedOver() { return {}; }
+SmallVector<int64_t> RecomputeOp::getRecomputedFields() { return {}; }
+bool RecomputeOp::takesHandover() { return false; }
 
 LogicalResult RecomputeOp::verifyRegions() {
   // (C1), (C2)
@@ -326,9 +337,11 @@ SmallVector<int64_t> InputGradientOp::getStashFields() {
   return SmallVector<int64_t>(getStash());
 }
 
-ValueRange InputGradientOp::getHandedOver() {
-  return cast<StageOp>((*this)->getParentOp()).getHandover(TaskKind::recompute);
+SmallVector<int64_t> InputGradientOp::getRecomputedFields() {
+  return SmallVector<int64_t>(getRecomputed().value_or(ArrayRef<int64_t>()));
 }
+
+bool InputGradientOp::takesHandover() { return false; }
 
 LogicalResult InputGradientOp::verifyRegions() {
   // (C1), (C2)
@@ -347,9 +360,14 @@ SmallVector<int64_t> WeightGradientOp::getStashFields() {
 
 ArrayRef<int64_t> WeightGradientOp::getInputGradients() { return {}; }
 
-ValueRange WeightGradientOp::getHandedOver() {
-  return cast<StageOp>((*this)->getParentOp())
-      .getHandover(TaskKind::input_gradient);
+SmallVector<int64_t> WeightGradientOp::getRecomputedFields() {
+  return SmallVector<int64_t>(getRecomputed().value_or(ArrayRef<int64_t>()));
+}
+
+bool WeightGradientOp::takesHandover() {
+  return !cast<StageOp>((*this)->getParentOp())
+              .getHandover(TaskKind::input_gradient)
+              .empty();
 }
 
 LogicalResult WeightGradientOp::verifyRegions() {

@@ -148,7 +148,7 @@ def Pipe_RecomputeOp : Pipe_BodyOp<"recompute", [
     Computes again what the forward has not stashed, before the gradients of its
     results are there. Block arguments as in `pipe.input_gradient`, but no
     gradients. Returns nothing but what it hands over to `pipe.backward`, or to
-    `pipe.input_gradient`, as its own stash.
+    its halves, as its own stash.
 
     Constraints:
     - (C1) as (C1) of `pipe.backward`.
@@ -181,7 +181,7 @@ def Pipe_InputGradientOp : Pipe_BodyOp<"input_gradient", [
   let summary = "The half of a backward that other stages wait for";
   let description = [{
     Block arguments as in `pipe.backward`, but of the stash only the values
-    listed in `stash`. Returns the gradients of the forward arguments listed in
+    listed in `stash`, and of what is recomputed those in `recomputed`. Returns the gradients of the forward arguments listed in
     `input_gradients`, and as its own stash what `pipe.weight_gradient` needs of
     what it computed: the handover.
 
@@ -201,11 +201,12 @@ def Pipe_InputGradientOp : Pipe_BodyOp<"input_gradient", [
   let arguments = (ins
     DenseI64ArrayAttr:$inputs, DenseI64ArrayAttr:$outputs,
     DenseI64ArrayAttr:$stash, DenseI64ArrayAttr:$gradients_of,
-    DenseI64ArrayAttr:$input_gradients);
+    DenseI64ArrayAttr:$input_gradients,
+    OptionalAttr<DenseI64ArrayAttr>:$recomputed);
   let assemblyFormat = [{
     `inputs` $inputs `outputs` $outputs `stash` $stash
-    `gradients_of` $gradients_of `input_gradients` $input_gradients
-    attr-dict-with-keyword $bodyRegion
+    `gradients_of` $gradients_of (`recomputed` $recomputed^)?
+    `input_gradients` $input_gradients attr-dict-with-keyword $bodyRegion
   }];
   let extraClassDeclaration = commonDeclaration;
   let hasRegionVerifier = 1;
@@ -234,10 +235,11 @@ def Pipe_WeightGradientOp : Pipe_BodyOp<"weight_gradient", [
   }];
   let arguments = (ins
     DenseI64ArrayAttr:$inputs, DenseI64ArrayAttr:$outputs,
-    DenseI64ArrayAttr:$stash, DenseI64ArrayAttr:$gradients_of);
+    DenseI64ArrayAttr:$stash, DenseI64ArrayAttr:$gradients_of,
+    OptionalAttr<DenseI64ArrayAttr>:$recomputed);
   let assemblyFormat = [{
     `inputs` $inputs `outputs` $outputs `stash` $stash
-    `gradients_of` $gradients_of attr-dict-with-keyword $bodyRegion
+    `gradients_of` $gradients_of (`recomputed` $recomputed^)? attr-dict-with-keyword $bodyRegion
   }];
   let extraClassDeclaration = commonDeclaration;
   let hasRegionVerifier = 1;

@@ -161,9 +161,10 @@ static void gradientSignature(TaskOp task, GradientBodyInterface body,
     operands.push_back(StashType::get(context, stage));
   auto gradients = arguments.begin() + saved + fields;
   operands.append(gradients, gradients + body.getGradientsOf().size());
-  if (!body.getHandedOver().empty())
-    operands.push_back(
-        HandoverType::get(context, stage, giverTo(task.getKind())));
+  if (!body.getRecomputedFields().empty())
+    operands.push_back(HandoverType::get(context, stage, TaskKind::recompute));
+  if (body.takesHandover())
+    operands.push_back(HandoverType::get(context, stage));
   if (task.getGathered())
     operands.push_back(UpdatedType::get(context, stage));
 
@@ -367,8 +368,10 @@ static Content operandOfBackward(TaskOp task, StageOp stage, int64_t number) {
   if (number < static_cast<int64_t>(gradients.size()))
     return {Kind::Gradient, name, gradients[number], batch, {}};
   number -= gradients.size();
-  if (!body.getHandedOver().empty() && number == 0)
-    return handoverOf(name, giverTo(task.getKind()), batch);
+  if (!body.getRecomputedFields().empty() && number-- == 0)
+    return handoverOf(name, TaskKind::recompute, batch);
+  if (body.takesHandover() && number == 0)
+    return handoverOf(name, TaskKind::input_gradient, batch);
   return {Kind::Sum, name, 0, 0, {}};
 }
 

@@ -83,10 +83,9 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     stash only if the half reads any of it; no gradients summed so far on
     `input_gradient`; on `weight_gradient` the handover (if there is one) before
     them. `recompute`: saved inputs, saved outputs, and the stash if it reads
-    any of it; what it hands over is the last operand of `input_gradient`, and
-    on `backward` the one before gradients summed so far. `update`: the summed
-    gradients. Where replicas have a part each of the
-    weights, tasks that read weights take what was put together for them
+    any of it; what it hands over is an operand of the others that read any of
+    it, behind the gradients of the outputs. `update`: the summed gradients.
+    Where replicas have a part each of the weights, tasks that read weights take what was put together for them
     (`pipe.load_weights`), `!pipe.updated`: last, but before gradients summed so
     far.
     Results by kind: `forward`: the stage's results and its stash (if there is

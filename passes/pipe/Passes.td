@@ -205,11 +205,6 @@ def PipeSplitRecompute : Pass<"pipe-split-recompute", "::mlir::ModuleOp"> {
       %dx = nn.mul %dy, %h : ...
     ```
   }];
-  let options = [
-    Option<"halves", "halves", "bool", /*default=*/"false",
-           "backwards are cut in halves next (pipe-split-backward): a stage "
-           "that returns no gradient is left alone, as its first half is empty">
-  ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 

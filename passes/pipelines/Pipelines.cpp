@@ -47,11 +47,8 @@ void buildImportPipeline(OpPassManager &pm,
 /// What schedules run as tasks of their own, behind kernels.
 static void splitTasks(OpPassManager &pm,
                        const StagedPipelineOptions &options) {
-  if (options.earlyRecompute) {
-    pipe::PipeSplitRecomputeOptions recompute;
-    recompute.halves = options.splitBackward;
-    pm.addPass(pipe::createPipeSplitRecompute(recompute));
-  }
+  if (options.earlyRecompute)
+    pm.addPass(pipe::createPipeSplitRecompute());
   if (options.splitBackward)
     pm.addPass(pipe::createPipeSplitBackward());
 }

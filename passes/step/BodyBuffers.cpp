@@ -43,10 +43,6 @@ int64_t pipewright::pipe::stashFilledBy(Operation *body) {
                                     : kForwardStash;
 }
 
-int64_t pipewright::pipe::stashTakenBy(GradientBodyInterface body) {
-  return isa<WeightGradientOp>(body) ? kHandover : kRecomputed;
-}
-
 SmallVector<Operation *>
 pipewright::pipe::bodiesRunBy(StageOp stage, ArrayRef<RankOp> programs) {
   llvm::DenseSet<Operation *> run;
@@ -85,13 +81,17 @@ SmallVector<BufferAttr> pipewright::pipe::argumentBuffers(Operation *body) {
         BufferAttr::get(context, BufferSpace::stash, stash, offset, bytes));
   };
   addInputs(gradient.getInputs().size() + gradient.getOutputs().size());
-  StashLayout stash(stage), handover(gradient.getHandedOver());
+  StashLayout stash(stage), recomputed(stage.getHandover(TaskKind::recompute)),
+      handover(stage.getHandover(TaskKind::input_gradient));
   for (int64_t field : gradient.getStashFields())
     addField(kForwardStash, stash.offsets[field]);
   operand += !gradient.getStashFields().empty();
   addInputs(gradient.getGradientsOf().size());
-  for (int64_t offset : handover.offsets)
-    addField(stashTakenBy(gradient), offset);
+  for (int64_t field : gradient.getRecomputedFields())
+    addField(kRecomputed, recomputed.offsets[field]);
+  if (gradient.takesHandover())
+    for (int64_t offset : handover.offsets)
+      addField(kHandover, offset);
   return buffers;
 }
 

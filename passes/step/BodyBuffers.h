@@ -36,9 +36,6 @@ std::optional<int64_t> stashNumber(mlir::Type type);
 /// What `body` fills when it returns values as its stash.
 int64_t stashFilledBy(mlir::Operation *body);
 
-/// Which one another body hands over to `body`, if any does.
-int64_t stashTakenBy(GradientBodyInterface body);
-
 /// The bodies of a stage that tasks of `programs` run, in their order. A
 /// schedule that splits backwards may leave the whole ones alone.
 llvm::SmallVector<mlir::Operation *>

@@ -81,15 +81,28 @@ BodyWork workOf(llvm::iterator_range<Block::iterator> body,
   return work;
 }
 
-/// What the arguments of a gradient body hold on to, gradients apart.
+/// What bodies of a stage hold on to of its forward.
 static int64_t savedBytes(pipe::StageOp stage,
-                          pipe::GradientBodyInterface body) {
-  ValueRange arguments = body->getRegion(0).getArguments();
-  int64_t bytes = bytesOf(
-      arguments.take_front(body.getInputs().size() + body.getOutputs().size()));
-  // A stash is kept as a whole.
-  if (!body.getStashFields().empty())
-    bytes += bytesOf(stage.getForward().getReturn().getStash());
+                          ArrayRef<pipe::GradientBodyInterface> bodies) {
+  llvm::SetVector<Value> saved;
+  ValueRange inputs = stage.getForward().getBody()->getArguments();
+  pipe::ReturnOp end = stage.getForward().getReturn();
+  for (pipe::GradientBodyInterface body : bodies) {
+    if (!body)
+      continue;
+    for (int64_t index : body.getInputs())
+      saved.insert(inputs[index]);
+    // A stash is kept as a whole.
+    if (!body.getStashFields().empty())
+      saved.insert_range(end.getStash());
+  }
+  int64_t bytes = bytesOf(saved.getArrayRef());
+  llvm::SetVector<int64_t> outputs;
+  for (pipe::GradientBodyInterface body : bodies)
+    if (body)
+      outputs.insert_range(body.getOutputs());
+  for (int64_t index : outputs)
+    bytes += bytesOf(end.getValues()[index]);
   return bytes;
 }
 
@@ -98,13 +111,18 @@ void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
       stage.gradientBodyOf(pipe::TaskKind::backward);
   if (!whole)
     return;
-  costs.stashBytes = savedBytes(stage, whole);
+  costs.stashBytes = savedBytes(
+      stage, {whole, stage.gradientBodyOf(pipe::TaskKind::recompute)});
   pipe::GradientBodyInterface half =
       stage.gradientBodyOf(pipe::TaskKind::weight_gradient);
   if (!half)
     return;
   costs.weightStashBytes =
-      savedBytes(stage, half) + bytesOf(half.getHandedOver());
+      savedBytes(stage, half) +
+      bytesOf(stage.getHandover(pipe::TaskKind::input_gradient));
+  if (!half.getRecomputedFields().empty())
+    costs.weightStashBytes +=
+        bytesOf(stage.getHandover(pipe::TaskKind::recompute));
   ValueRange outputs = stage.getForward().getReturn().getValues();
   for (int64_t index : half.getGradientsOf())
     costs.weightStashBytes += bytesOf(outputs[index]);

@@ -32,14 +32,11 @@ public:
   void split();
 
 private:
-  /// What the arguments of a body stand for: inputs, outputs, stash, gradients.
-  using ArgumentLists = std::array<SmallVector<int64_t>, 4>;
+  /// What the arguments of a body stand for: inputs, outputs, stash, gradients,
+  /// what is recomputed.
+  using ArgumentLists = std::array<SmallVector<int64_t>, 5>;
 
   void sortOps();
-  /// What `pipe.recompute` hands over to the whole.
-  Block::BlockArgListType recomputed() const {
-    return block.getArguments().take_back(whole.getHandedOver().size());
-  }
   /// Gives `half` the arguments that `readers` read, and returns their lists.
   ArgumentLists addArguments(Block &half, ArrayRef<Operation *> readers,
                              ValueRange alsoRead, IRMapping &map);
@@ -47,8 +44,7 @@ private:
   void buildWeightGradient(OpBuilder &builder);
 
   StageOp stage;
-  /// A handle; its accessors are not const.
-  mutable BackwardOp whole;
+  BackwardOp whole;
   Block &block;
   /// The ops of the two halves in their order; some stand in both.
   SmallVector<Operation *> inputOps, weightOps;
@@ -87,7 +83,7 @@ void BackwardSplitter::sortOps() {
   notAsking.push_back(whole.getReturn());
   StashPlan plan(block, notAsking, modelInputsOf(stage));
   for (Value value : plan.saved())
-    if (value.getDefiningOp() || llvm::is_contained(recomputed(), value))
+    if (value.getDefiningOp())
       handover.push_back(value);
   for (Operation &op : block.without_terminator()) {
     if (needed.contains(&op) && !plan.isRepeated(&op))
@@ -105,8 +101,9 @@ BackwardSplitter::addArguments(Block &half, ArrayRef<Operation *> readers,
   for (Operation *reader : readers)
     read.insert_range(reader->getOperands());
   SmallVector<int64_t> stash = whole.getStashFields();
+  SmallVector<int64_t> recomputed = whole.getRecomputedFields();
   ArrayRef<int64_t> all[] = {whole.getInputs(), whole.getOutputs(), stash,
-                             whole.getGradientsOf()};
+                             whole.getGradientsOf(), recomputed};
   ArgumentLists lists;
   unsigned number = 0;
   for (auto [indices, used] : llvm::zip_equal(all, lists))
@@ -121,16 +118,20 @@ BackwardSplitter::addArguments(Block &half, ArrayRef<Operation *> readers,
   return lists;
 }
 
+/// Nothing where nothing is recomputed.
+static DenseI64ArrayAttr orNull(OpBuilder &builder, ArrayRef<int64_t> fields) {
+  return fields.empty() ? DenseI64ArrayAttr()
+                        : builder.getDenseI64ArrayAttr(fields);
+}
+
 void BackwardSplitter::buildInputGradient(OpBuilder &builder) {
   Block *half = new Block();
   IRMapping map;
   auto results = whole.getReturn().getValues();
   ArgumentLists lists = addArguments(*half, inputOps, results, map);
-  for (BlockArgument argument : recomputed())
-    map.map(argument, half->addArgument(argument.getType(), argument.getLoc()));
-  auto op =
-      InputGradientOp::create(builder, whole.getLoc(), lists[0], lists[1],
-                              lists[2], lists[3], whole.getInputGradients());
+  auto op = InputGradientOp::create(
+      builder, whole.getLoc(), lists[0], lists[1], lists[2], lists[3],
+      whole.getInputGradients(), orNull(builder, lists[4]));
   op.getBodyRegion().push_back(half);
   OpBuilder inside = OpBuilder::atBlockEnd(half);
   for (Operation *each : inputOps)
@@ -149,8 +150,9 @@ void BackwardSplitter::buildWeightGradient(OpBuilder &builder) {
   ArgumentLists lists = addArguments(*half, weightOps, {}, map);
   for (Value value : handover)
     map.map(value, half->addArgument(value.getType(), value.getLoc()));
-  auto op = WeightGradientOp::create(builder, whole.getLoc(), lists[0],
-                                     lists[1], lists[2], lists[3]);
+  auto op =
+      WeightGradientOp::create(builder, whole.getLoc(), lists[0], lists[1],
+                               lists[2], lists[3], orNull(builder, lists[4]));
   op.getBodyRegion().push_back(half);
   OpBuilder inside = OpBuilder::atBlockEnd(half);
   SmallVector<Operation *> late;

@@ -174,8 +174,6 @@ void RecomputeSplitter::split() {
 namespace {
 
 struct SplitRecompute : impl::PipeSplitRecomputeBase<SplitRecompute> {
-  using PipeSplitRecomputeBase::PipeSplitRecomputeBase;
-
   void runOnOperation() override {
     for (StageOp stage : getOperation().getOps<StageOp>()) {
       if (stage.getRecompute() || !stage.getBackward())
@@ -185,8 +183,7 @@ struct SplitRecompute : impl::PipeSplitRecomputeBase<SplitRecompute> {
                           "pipe-split-recompute before pipe-split-backward");
         return signalPassFailure();
       }
-      if (!halves || !stage.getBackward().getInputGradients().empty())
-        RecomputeSplitter(stage.getBackward()).split();
+      RecomputeSplitter(stage.getBackward()).split();
     }
   }
 };

@@ -48,7 +48,7 @@ private:
 
 } // namespace
 
-/// What a half shares with the whole: all but what is handed over, and sums.
+/// What a half shares with the whole: all but handover and sum.
 SmallVector<Value> TaskSplitter::operandsOf(GradientBodyInterface half) const {
   ArrayRef<int64_t> inputs = body.getInputs(), outputs = body.getOutputs();
   size_t stash = inputs.size() + outputs.size();
@@ -62,6 +62,9 @@ SmallVector<Value> TaskSplitter::operandsOf(GradientBodyInterface half) const {
     operands.push_back(whole.getOperand(stash));
   for (int64_t index : half.getGradientsOf())
     operands.push_back(operandFor(body.getGradientsOf(), index, gradients));
+  if (!half.getRecomputedFields().empty())
+    operands.push_back(
+        whole.getOperand(gradients + body.getGradientsOf().size()));
   return operands;
 }
 
@@ -73,19 +76,14 @@ void TaskSplitter::split() {
   SmallVector<Type> types(whole->getResultTypes());
 
   SmallVector<Type> inputTypes(types.begin(), types.begin() + numGradients);
-  const bool handsOver = !weight.getHandedOver().empty();
-  if (handsOver)
+  if (weight.takesHandover())
     inputTypes.push_back(
         HandoverType::get(builder.getContext(), whole.getStageAttr()));
-  SmallVector<Value> inputOperands = operandsOf(input);
-  for (Value operand : whole.getOperands())
-    if (isa<HandoverType>(operand.getType()))
-      inputOperands.push_back(operand);
   TaskOp first =
-      createTask(TaskKind::input_gradient, inputOperands, inputTypes);
+      createTask(TaskKind::input_gradient, operandsOf(input), inputTypes);
 
   SmallVector<Value> operands = operandsOf(weight);
-  if (handsOver)
+  if (weight.takesHandover())
     operands.push_back(first.getResults().back());
   if (Value summed = whole.getSummed())
     operands.push_back(summed);

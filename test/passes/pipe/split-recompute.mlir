@@ -6,7 +6,6 @@
 // RUN: pipewright-opt %t --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=2" | FileCheck %s --check-prefix=TASKS
 // RUN: pipewright-opt %t --pipewright-unrolled --pipewright-scheduled="policy=1f1b ranks=2" --pipewright-allocated -o /dev/null
 // RUN: pipewright-opt %s --pipe-split-recompute --pipe-split-backward --pipewright-unrolled --pipewright-scheduled="policy=zb-h1 ranks=2" | FileCheck %s --check-prefix=HALVES
-// RUN: pipewright-opt %s --pipe-split-recompute=halves | FileCheck %s --check-prefix=ALONE
 // RUN: not pipewright-opt %s --pipe-split-backward --pipe-split-recompute -o /dev/null 2>&1 | FileCheck %s --check-prefix=LATE
 
 // CHECK-LABEL: pipe.stage @s0
@@ -31,13 +30,16 @@
 // TASKS:      pipe.wait_receive
 // TASKS-NEXT: pipe.task backward @s0 micro_batch 0(%{{.*}}, %{{.*}}, %[[R0]]) : (tensor<2x4xf32>, tensor<2x4xf32>, !pipe.handover<@s0, from recompute>)
 
-// What the second half reads is handed over once more.
+// Each half takes what it reads of it; the first one here reads nothing, as its stage returns no
+// gradient.
+// HALVES-LABEL: pipe.stage @s0
+// HALVES: pipe.input_gradient inputs [] outputs [] stash [] gradients_of [] input_gradients [] {
+// HALVES: pipe.weight_gradient inputs [0] outputs [] stash [] gradients_of [0] recomputed [0, 1] {
 // HALVES-LABEL: pipe.rank 0 train
 // HALVES: %[[R0:.*]] = pipe.task recompute @s0 micro_batch 0
-// HALVES: %[[H0:.*]] = pipe.task input_gradient @s0 micro_batch 0({{.*}}%[[R0]]) : ({{.*}}!pipe.handover<@s0, from recompute>) -> !pipe.handover<@s0>
-// HALVES: pipe.task weight_gradient @s0 micro_batch 0({{.*}}%[[H0]]{{[,)]}}
+// HALVES: pipe.task input_gradient @s0 micro_batch 0() : () -> ()
+// HALVES: pipe.task weight_gradient @s0 micro_batch 0({{.*}}%[[R0]]{{[,)]}}
 
-// ALONE-NOT: pipe.recompute
 // LATE: error: 'pipe.stage' op has its backward in two halves already; run pipe-split-recompute before pipe-split-backward
 
 module attributes {pipe.program = #pipe.program<micro_batches = 2, optimizer = <adamw>>} {
