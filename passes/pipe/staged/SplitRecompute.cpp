@@ -60,7 +60,8 @@ static bool isFree(Operation *op) {
                            nn::ConstantOp>(op);
 }
 
-/// All ops in front of the first one that takes time and needs a gradient.
+/// All ops in front of the first one that takes time and needs a gradient, or
+/// adds to one.
 void RecomputeSplitter::findBegin() {
   llvm::DenseSet<Value> gradients;
   for (Operation &op : block.without_terminator()) {
@@ -68,15 +69,14 @@ void RecomputeSplitter::findBegin() {
         llvm::any_of(op.getOperands(), [&](Value operand) {
           return isGradient(operand) || gradients.contains(operand);
         });
-    if (needsGradient && !isFree(&op))
+    // A loss in front of the model's end has gradients of its own.
+    if ((needsGradient && !isFree(&op)) || isa<nn::AccumulateGradientOp>(op))
       return;
     if (needsGradient)
       gradients.insert_range(op.getResults());
     else if (!isFree(&op))
       begin.insert(&op);
   }
-  // Nothing looks at a gradient.
-  begin.clear();
 }
 
 /// The ops in front of those that move without which they have no operands.
@@ -149,6 +149,9 @@ void RecomputeSplitter::dropArguments() {
 }
 
 void RecomputeSplitter::split() {
+  // There is nothing to wait for.
+  if (backward.getGradientsOf().empty())
+    return;
   findBegin();
   if (begin.empty())
     return;

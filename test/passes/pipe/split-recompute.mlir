@@ -40,6 +40,14 @@
 // HALVES: pipe.task input_gradient @s0 micro_batch 0() : () -> ()
 // HALVES: pipe.task weight_gradient @s0 micro_batch 0({{.*}}%[[R0]]{{[,)]}}
 
+// What is added to a gradient stays, and all behind it.
+// RUN: sed '/^ *%dh = nn.mul %dy, %y/i %%early = nn.reduce_sum %%y axes = [0] : tensor<2x4xf32> -> tensor<4xf32>\nnn.accumulate_gradient @w0, %%early : tensor<4xf32>' %s | pipewright-opt --pipe-split-recompute | FileCheck %s --check-prefix=ADDS
+// ADDS: pipe.recompute
+// ADDS: nn.reduce_sum
+// ADDS: pipe.return stash
+// ADDS: pipe.backward
+// ADDS: nn.accumulate_gradient @w0, %recomputed
+
 // LATE: error: 'pipe.stage' op has its backward in two halves already; run pipe-split-recompute before pipe-split-backward
 
 module attributes {pipe.program = #pipe.program<micro_batches = 2, optimizer = <adamw>>} {
