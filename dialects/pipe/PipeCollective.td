@@ -57,8 +57,8 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
       `reduce_scatter` a `partial` one `split`, and `all_gather` a `split` one
       whole; `rounded` weights are gathered of one that is whole, too. A bucket
       behind the first takes what that made. All others leave what replicas
-      have of the value as it is, also that of one weight, which is of none that
-      the stage updates (proved by `pipe-verify-unrolled`).
+      have of the value as it is; so does that of one weight over replicas,
+      which is none that the stage updates (proved by `pipe-verify-unrolled`).
     - (C7) a `bucket` is over replicas, and of no single weight.
     - (C8) of one weight over replicas it is `all_reduce`.
 

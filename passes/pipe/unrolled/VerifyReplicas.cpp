@@ -149,6 +149,13 @@ void ReplicaVerifier::verifyPart(CollectiveOp together) {
 void ReplicaVerifier::verifyLent(llvm::SmallPtrSetImpl<Operation *> &wanted) {
   if (program.replicas == 1)
     return;
+  for (Operation *op : ops)
+    if (auto together = dyn_cast<CollectiveOp>(op);
+        together && together.getWeight() && together.getOver().isOfReplicas())
+      if (const WeightGroup *group = stages.groupOf(together.getWeightAttr());
+          group && group->isUpdatedIn(stages.numberOf(together.getStageAttr())))
+        report(op) << "is of a weight that its stage updates, which replicas "
+                      "sum with all others of the stage";
   // By weight: a view of what one replica has.
   std::map<StringRef, GradientOfOp> ofOne, ofAll;
   for (Operation *op : ops) {

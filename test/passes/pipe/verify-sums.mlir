@@ -125,6 +125,9 @@
 // RUN: sed -e '/all_reduce in @s0/{h;d}; /add_gradient @wte/{s/%gradients_s0,/%gradients_s0_1,/;s/<@s0>/<@s0, partial>/;p;x;s/%gradients_s0_1/%gradients_s0_2/}; s/update @s0(%gradients_s0_2)/update @s0(%gradients_s0)/' %t.lent > %t.wrong
 // RUN: %{unrolled} --check-prefix=OFALL && %{ranks} --check-prefix=OFALL
 // OFALL: error: 'pipe.add_gradient' op adds to the gradient of one replica what all replicas have summed
+// RUN: sed -e '/all_reduce in @s0/{h;s/.*/ %own = pipe.collective all_reduce of @wte in @s0(%gradients_s0_1) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0, partial>/;p;x;s/(%gradients_s0_1)/(%own)/}' %t.lent > %t.wrong
+// RUN: %{unrolled} --check-prefix=OWN && %{ranks} --check-prefix=OWN
+// OWN: error: 'pipe.collective' op is of a weight that its stage updates, which replicas sum with all others of the stage
 // RUN: sed -e 's/gradient_of @wte in @s1(%gradients_s1)/gradient_of @bias in @s1(%gradients_s1)/; s/-> tensor<8x4xf32>/-> tensor<8x4xf32>/' %t.lent > %t.wrong
 // RUN: %{unrolled} --check-prefix=NEEDLESS && %{ranks} --check-prefix=NEEDLESS
 // NEEDLESS: error: 'pipe.collective' op is over replicas, but no update is of what it makes
