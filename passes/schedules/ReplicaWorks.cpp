@@ -13,6 +13,7 @@
 #include "passes/schedules/Simulator.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <algorithm>
 #include <map>
@@ -27,23 +28,32 @@ static int64_t bytesOfStage(const Sharding &sharding) {
   return sharding.exchangeSeconds > 0 ? bytesOfPart * sharding.replicas : 0;
 }
 
-/// The stage of each task that adds to the gradients of its weights.
-static std::vector<int32_t> addersOf(llvm::ArrayRef<Task> tasks) {
-  std::vector<int32_t> adders;
+/// The stage of each task for which `isUser` says yes, if it has an update.
+static std::vector<int32_t>
+usersOf(llvm::ArrayRef<Task> tasks,
+        llvm::function_ref<bool(const Task &)> isUser) {
+  std::set<int32_t> updated;
   for (const Task &task : tasks)
-    adders.push_back(task.endsStash() ? task.stage : -1);
-  return adders;
+    if (task.kind == TaskKind::Update)
+      updated.insert(task.stage);
+  std::vector<int32_t> users;
+  for (const Task &task : tasks)
+    users.push_back(isUser(task) && updated.contains(task.stage) ? task.stage
+                                                                 : -1);
+  return users;
 }
 
-/// The same of each that reads weights.
+/// Of those that add to the gradients of weights.
+static std::vector<int32_t> addersOf(llvm::ArrayRef<Task> tasks) {
+  return usersOf(tasks, [](const Task &task) { return task.endsStash(); });
+}
+
+/// Of those that read weights.
 static std::vector<int32_t> readersOf(llvm::ArrayRef<Task> tasks) {
-  std::vector<int32_t> readers;
-  for (const Task &task : tasks)
-    readers.push_back(task.kind == TaskKind::Update ||
-                              task.kind == TaskKind::WeightGradient
-                          ? -1
-                          : task.stage);
-  return readers;
+  return usersOf(tasks, [](const Task &task) {
+    return task.kind != TaskKind::Update &&
+           task.kind != TaskKind::WeightGradient;
+  });
 }
 
 namespace {

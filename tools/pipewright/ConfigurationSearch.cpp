@@ -257,6 +257,7 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
         one.microBatchSize = microBatchSize;
         one.microBatches = wanted.batch / (replicas * microBatchSize);
         one.remat = remat;
+        one.recomputesEarly = given.isSet("early-recompute");
         one.schedule = given.isGiven("schedule") ? given["schedule"].str()
                                                  : std::string("auto");
         // Tasks may be a little shorter in some cuts than in others.

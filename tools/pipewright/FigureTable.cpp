@@ -90,7 +90,9 @@ static const Column columns[] = {
      [](const Row &row) -> double { return row.figures.gathers; },
      "of weights, each of a stage, from replicas, likewise", 0},
     {"exposed", Show::Time, [](const Row &row) { return row.figures.exposed; },
-     "how much sooner the step would end if these took no time", 0}};
+     "how much sooner the step would end if what runs beside tasks took no "
+     "time",
+     0}};
 
 /// As people read it.
 static std::string shown(const Column &column, const Row &row) {

@@ -80,13 +80,12 @@ LogicalResult FoldGradients::verify(ModuleOp module, const Stages &stages) {
   for (const WeightGroup &group : stages.weights())
     if (groups != program.replicas && group.isTied() && group.isTrained() &&
         !group.isAllReduced())
-      return fail(
-          "weights that their stages sum together, but one stage "
-          "updates '@" +
-          group.weight.getSymName() +
-          "' for others; leave out --tied-weights owner, and choose a "
-          "rank for each of these stages, or give each replica one group "
-          "alone");
+      return fail("weights that their stages sum together, but one stage "
+                  "updates '@" +
+                  group.weight.getSymName() +
+                  "' for others; leave out --tied-weights owner, and choose a "
+                  "rank for each of these stages, or use as many groups as "
+                  "replicas");
   // What a holder adds would be a part of each replica's sum.
   for (auto rank : module.getOps<RankOp>())
     for (auto together : rank.getBody()->getOps<CollectiveOp>())

@@ -33,7 +33,9 @@ public:
     fields = backward.getStashFields().size();
   }
 
-  void split();
+  /// Fails, with a diagnostic, where halves have been made of what is to be
+  /// cut.
+  LogicalResult split();
 
 private:
   bool isGradient(Value value) const {
@@ -42,6 +44,7 @@ private:
   }
   void findBegin();
   void addNeeded(Value value, llvm::SetVector<Operation *> &ops) const;
+  bool isReadBehind(Value value) const;
   void build(ArrayRef<Value> handover);
   void dropArguments();
 
@@ -88,6 +91,17 @@ void RecomputeSplitter::addNeeded(Value value,
   for (Value operand : op->getOperands())
     addNeeded(operand, ops);
   ops.insert(op);
+}
+
+/// Whether ops that stay read a value, also through what takes no time.
+bool RecomputeSplitter::isReadBehind(Value value) const {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (begin.contains(user))
+      return false;
+    return !isFree(user) || llvm::any_of(user->getResults(), [&](Value shown) {
+      return isReadBehind(shown);
+    });
+  });
 }
 
 void RecomputeSplitter::build(ArrayRef<Value> handover) {
@@ -148,30 +162,31 @@ void RecomputeSplitter::dropArguments() {
   backward.setOutputs(kept[1]);
 }
 
-void RecomputeSplitter::split() {
+LogicalResult RecomputeSplitter::split() {
   // There is nothing to wait for.
   if (backward.getGradientsOf().empty())
-    return;
+    return success();
   findBegin();
   if (begin.empty())
-    return;
-  // What ops behind read of it, also through views.
+    return success();
+  auto stage = cast<StageOp>(backward->getParentOp());
+  if (stage.getInputGradient())
+    return stage.emitOpError("has its backward in two halves already; run "
+                             "pipe-split-recompute before pipe-split-backward");
   llvm::SetVector<Value> handover;
   for (Operation *op : begin)
     for (Value result : op->getResults())
-      if (llvm::any_of(result.getUsers(),
-                       [&](Operation *user) { return !begin.contains(user); }))
+      if (isReadBehind(result))
         handover.insert(result);
   build(handover.getArrayRef());
   for (Value value : handover)
     value.replaceAllUsesWith(
         block.addArgument(value.getType(), value.getLoc()));
-  for (Operation *op : llvm::reverse(begin))
-    op->erase();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isFree(&op) && op.use_empty())
+    if (begin.contains(&op) || (isFree(&op) && op.use_empty()))
       op.erase();
   dropArguments();
+  return success();
 }
 
 namespace {
@@ -181,12 +196,8 @@ struct SplitRecompute : impl::PipeSplitRecomputeBase<SplitRecompute> {
     for (StageOp stage : getOperation().getOps<StageOp>()) {
       if (stage.getRecompute() || !stage.getBackward())
         continue;
-      if (stage.getInputGradient()) {
-        stage.emitOpError("has its backward in two halves already; run "
-                          "pipe-split-recompute before pipe-split-backward");
+      if (failed(RecomputeSplitter(stage.getBackward()).split()))
         return signalPassFailure();
-      }
-      RecomputeSplitter(stage.getBackward()).split();
     }
   }
 };

@@ -156,7 +156,7 @@ void ReplicaVerifier::verifyLent(llvm::SmallPtrSetImpl<Operation *> &wanted) {
           group && group->isUpdatedIn(stages.numberOf(together.getStageAttr())))
         report(op) << "is of a weight that its stage updates, which replicas "
                       "sum with all others of the stage";
-  // By weight: a view of what one replica has.
+  // By weight: a view of what one replica has, and of what all have summed.
   std::map<StringRef, GradientOfOp> ofOne, ofAll;
   for (Operation *op : ops) {
     auto view = dyn_cast<GradientOfOp>(op);
@@ -164,7 +164,7 @@ void ReplicaVerifier::verifyLent(llvm::SmallPtrSetImpl<Operation *> &wanted) {
       continue;
     int64_t sums = 0;
     for (Operation *before = view.getGradient().getDefiningOp();
-         isa_and_present<CollectiveOp, ResumeOp>(before);
+         isa_and_present<CollectiveOp, ResumeOp, AddGradientOp>(before);
          before = before->getOperand(0).getDefiningOp()) {
       auto together = dyn_cast<CollectiveOp>(before);
       if (!together || !together.getOver().isOfReplicas() ||
