@@ -13,6 +13,7 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/pipe/staged/BackwardArguments.h"
 #include "passes/pipe/staged/StashPlan.h"
 
 using namespace mlir;
@@ -32,14 +33,7 @@ public:
   void split();
 
 private:
-  /// What the arguments of a body stand for: inputs, outputs, stash, gradients,
-  /// what is recomputed.
-  using ArgumentLists = std::array<SmallVector<int64_t>, 5>;
-
   void sortOps();
-  /// Gives `half` the arguments that `readers` read, and returns their lists.
-  ArgumentLists addArguments(Block &half, ArrayRef<Operation *> readers,
-                             ValueRange alsoRead, IRMapping &map);
   void buildInputGradient(OpBuilder &builder);
   void buildWeightGradient(OpBuilder &builder);
 
@@ -94,30 +88,6 @@ void BackwardSplitter::sortOps() {
   }
 }
 
-BackwardSplitter::ArgumentLists
-BackwardSplitter::addArguments(Block &half, ArrayRef<Operation *> readers,
-                               ValueRange alsoRead, IRMapping &map) {
-  DenseSet<Value> read(alsoRead.begin(), alsoRead.end());
-  for (Operation *reader : readers)
-    read.insert_range(reader->getOperands());
-  SmallVector<int64_t> stash = whole.getStashFields();
-  SmallVector<int64_t> recomputed = whole.getRecomputedFields();
-  ArrayRef<int64_t> all[] = {whole.getInputs(), whole.getOutputs(), stash,
-                             whole.getGradientsOf(), recomputed};
-  ArgumentLists lists;
-  unsigned number = 0;
-  for (auto [indices, used] : llvm::zip_equal(all, lists))
-    for (int64_t index : indices) {
-      BlockArgument argument = block.getArgument(number++);
-      if (!read.contains(argument))
-        continue;
-      used.push_back(index);
-      map.map(argument,
-              half.addArgument(argument.getType(), argument.getLoc()));
-    }
-  return lists;
-}
-
 /// Nothing where nothing is recomputed.
 static DenseI64ArrayAttr orNull(OpBuilder &builder, ArrayRef<int64_t> fields) {
   return fields.empty() ? DenseI64ArrayAttr()
@@ -128,7 +98,7 @@ void BackwardSplitter::buildInputGradient(OpBuilder &builder) {
   Block *half = new Block();
   IRMapping map;
   auto results = whole.getReturn().getValues();
-  ArgumentLists lists = addArguments(*half, inputOps, results, map);
+  ArgumentLists lists = addArguments(*half, whole, inputOps, results, map);
   auto op = InputGradientOp::create(
       builder, whole.getLoc(), lists[0], lists[1], lists[2], lists[3],
       whole.getInputGradients(), orNull(builder, lists[4]));
@@ -147,7 +117,7 @@ void BackwardSplitter::buildInputGradient(OpBuilder &builder) {
 void BackwardSplitter::buildWeightGradient(OpBuilder &builder) {
   Block *half = new Block();
   IRMapping map;
-  ArgumentLists lists = addArguments(*half, weightOps, {}, map);
+  ArgumentLists lists = addArguments(*half, whole, weightOps, {}, map);
   for (Value value : handover)
     map.map(value, half->addArgument(value.getType(), value.getLoc()));
   auto op =

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/pipe/staged/BackwardArguments.h"
 #include "passes/pipe/staged/CheapOps.h"
 
 #include "dialects/nn/NNOps.h"
@@ -114,23 +115,8 @@ void RecomputeSplitter::build(ArrayRef<Value> handover) {
       addNeeded(operand, ops);
     ops.insert(op);
   }
-  llvm::DenseSet<Value> read;
-  for (Operation *op : ops)
-    read.insert_range(op->getOperands());
-  SmallVector<int64_t> stash = backward.getStashFields();
-  SmallVector<int64_t> used[3];
-  ArrayRef<int64_t> all[] = {backward.getInputs(), backward.getOutputs(),
-                             stash};
-  unsigned number = 0;
-  for (auto [indices, list] : llvm::zip_equal(all, used))
-    for (int64_t index : indices) {
-      BlockArgument argument = block.getArgument(number++);
-      if (!read.contains(argument))
-        continue;
-      list.push_back(index);
-      map.map(argument,
-              body->addArgument(argument.getType(), argument.getLoc()));
-    }
+  ArgumentLists used =
+      addArguments(*body, backward, ops.getArrayRef(), {}, map);
   OpBuilder builder(stage.getContext());
   builder.setInsertionPoint(backward);
   auto recompute = RecomputeOp::create(builder, backward.getLoc(), used[0],

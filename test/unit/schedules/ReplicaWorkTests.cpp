@@ -9,7 +9,6 @@
 #include "passes/schedules/WorkOrder.h"
 
 #include <algorithm>
-#include <set>
 
 using namespace pipewright::schedules;
 using namespace pipewright::schedules::testing;
@@ -112,14 +111,23 @@ TEST(ReplicaWorks, AllSchedulesAreProven) {
                       [](const Transfer &) { return std::string("message"); },
                       channels)),
                   "");
-        // Each stage is summed before its update, in the last place behind all
-        // that add to it.
-        std::set<std::string> summed;
-        for (const Work &work : *works)
-          summed.insert(work.name);
-        for (int32_t stage = 0; stage < schedule.stages; ++stage)
-          EXPECT_TRUE(
-              summed.contains("gradients of s" + std::to_string(stage)));
+        // The last sum of each stage begins behind all that adds to it, and
+        // is over before its update.
+        for (const std::vector<Task> &tasks : schedule.order)
+          for (size_t update = 0; update < tasks.size(); ++update) {
+            if (tasks[update].kind != TaskKind::Update)
+              continue;
+            const int32_t stage = tasks[update].stage;
+            int64_t added = 0;
+            for (size_t i = 0; i < update; ++i)
+              if (tasks[i].stage == stage && tasks[i].endsStash())
+                added = static_cast<int64_t>(i) + 1;
+            EXPECT_TRUE(llvm::any_of(*works, [&](const Work &work) {
+              return work.name == "gradients of s" + std::to_string(stage) &&
+                     work.members[0].posted >= added &&
+                     work.members[0].waited <= static_cast<int64_t>(update);
+            }));
+          }
         ++proven;
       }
   EXPECT_GE(proven, 150);
