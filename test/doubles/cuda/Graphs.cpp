@@ -36,8 +36,8 @@ CUresult pipewright::doubles::enterOutsideCapture(Context *&context) {
 static bool breaksCapture(const Stream *stream) {
   if (stream != stream->context->nullStream)
     return false;
-  for (const Stream *other : stream->context->streams)
-    if (other != stream && other->capture && other->flags == 0) {
+  for (const std::shared_ptr<Stream> &other : stream->context->streams)
+    if (other.get() != stream && other->capture && other->flags == 0) {
       other->capture->invalid = true;
       return true;
     }
@@ -117,7 +117,7 @@ CUresult CUDAAPI cuStreamEndCapture(CUstream handle, CUgraph *graph) {
                              capture->thread != std::this_thread::get_id();
   const bool joined = isJoined(*capture->graph, stream->frontier);
   capture->ended = true;
-  for (Stream *other : context->streams)
+  for (const std::shared_ptr<Stream> &other : context->streams)
     if (other->capture == capture) {
       other->capture = nullptr;
       other->frontier.clear();

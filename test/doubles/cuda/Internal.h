@@ -116,7 +116,8 @@ struct Context {
   std::atomic<int> error{CUDA_SUCCESS};
   unsigned flags = 0;
   Stream *nullStream = nullptr;
-  std::unordered_set<Stream *> streams;
+  /// Those that the host may use, and those that have work left.
+  std::unordered_set<std::shared_ptr<Stream>> streams;
   /// Devices whose memory this context may use beside its own.
   std::set<int> peers;
 };

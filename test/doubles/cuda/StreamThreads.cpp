@@ -80,9 +80,9 @@ static void releaseQuarantine() {
     all.quarantine.clear();
 }
 
-static void serve(Stream *stream) {
+static void serve(const std::shared_ptr<Stream> &stream) {
   operationContext() = stream->context;
-  operationStream() = stream;
+  operationStream() = stream.get();
   std::unique_lock<std::mutex> lock(stream->mutex);
   while (true) {
     stream->changed.wait(
@@ -93,7 +93,7 @@ static void serve(Stream *stream) {
       Work work = std::move(stream->queue.front());
       stream->queue.pop_front();
       lock.unlock();
-      runWork(stream, work);
+      runWork(stream.get(), work);
     }
     if (--state().pendingWork == 0)
       releaseQuarantine();
@@ -102,13 +102,14 @@ static void serve(Stream *stream) {
     stream->changed.notify_all();
   }
   lock.unlock();
-  delete stream;
+  std::lock_guard<std::mutex> allLock(state().mutex);
+  stream->context->streams.erase(stream);
 }
 
 Stream *pipewright::doubles::makeStream(Context *context, unsigned flags,
                                         int priority) {
   State &all = state();
-  Stream *stream = new Stream;
+  const auto stream = std::make_shared<Stream>();
   stream->context = context;
   stream->index = all.nextStream++;
   stream->flags = flags;
@@ -116,12 +117,12 @@ Stream *pipewright::doubles::makeStream(Context *context, unsigned flags,
   if (all.settings.chaosSeed)
     stream->chaos.seed(*all.settings.chaosSeed * 1000 + stream->index);
   context->streams.insert(stream);
-  all.handles.insert(stream);
+  all.handles.insert(stream.get());
   std::thread(serve, stream).detach();
-  return stream;
+  return stream.get();
 }
 
-/// Its thread deletes the stream after what it still has to do.
+/// Its thread ends after what it still has to do; until then the GPU is busy.
 void pipewright::doubles::closeStream(Stream *stream) {
   std::lock_guard<std::mutex> lock(stream->mutex);
   stream->closing = true;
@@ -159,11 +160,11 @@ void pipewright::doubles::waitFor(Stream *stream) {
 }
 
 void pipewright::doubles::drain(Context *context) {
-  std::vector<Stream *> streams;
+  std::vector<std::shared_ptr<Stream>> streams;
   {
     std::lock_guard<std::mutex> lock(state().mutex);
     streams.assign(context->streams.begin(), context->streams.end());
   }
-  for (Stream *stream : streams)
-    waitFor(stream);
+  for (const std::shared_ptr<Stream> &stream : streams)
+    waitFor(stream.get());
 }

@@ -57,7 +57,7 @@ CUresult CUDAAPI cuStreamDestroy(CUstream handle) {
   auto *stream = reinterpret_cast<Stream *>(handle);
   if (!all.handles.erase(stream))
     return CUDA_ERROR_INVALID_HANDLE;
-  stream->context->streams.erase(stream);
+  stream->capture = nullptr;
   closeStream(stream);
   return CUDA_SUCCESS;
 }

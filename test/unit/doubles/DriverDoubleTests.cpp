@@ -56,6 +56,25 @@ TEST_F(DriverDouble, FreedMemoryIsOutOfReach) {
   EXPECT_EQ(driver().cuStreamSynchronize(first), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+/// The work of a stream that was destroyed goes on; what waits for the GPU
+/// waits for it as well.
+TEST_F(DriverDouble, TheWorkOfDestroyedStreamsIsWaitedFor) {
+  const CUdeviceptr a = allocate(std::vector<float>(64, 1));
+  CUstream third = nullptr;
+  SUCCEED_CUDA(driver().cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+  Gate gate;
+  SUCCEED_CUDA(driver().cuLaunchHostFunc(third, Gate::wait, &gate));
+  SUCCEED_CUDA(launch(scale(), a, 2, 64, third));
+  SUCCEED_CUDA(driver().cuStreamDestroy(third));
+  const std::jthread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    gate.open = true;
+  });
+  SUCCEED_CUDA(driver().cuCtxSynchronize());
+  EXPECT_TRUE(gate.open);
+  EXPECT_EQ(read(a, 1)[0], 3);
+}
+
 //===----------------------------------------------------------------------===//
 // Handles and modules
 //===----------------------------------------------------------------------===//
