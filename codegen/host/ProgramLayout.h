@@ -52,11 +52,6 @@ struct StageLayout {
   llvm::SmallSet<pipe::TaskKind, 4> run;
   /// Those that some rank runs in parts, and where they are cut.
   std::map<pipe::TaskKind, pipe::BackwardParts> parts;
-
-  /// Whether tasks may read old weights; then they are told which.
-  bool hasVersions() const {
-    return optimizer && pipe::OptimizerOp(optimizer).getVersions();
-  }
 };
 
 struct RankLayout {

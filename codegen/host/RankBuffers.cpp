@@ -88,9 +88,11 @@ Local RankBuffers::roundedCopy(pipe::PlaceOp place) {
 }
 
 Local RankBuffers::weightsAt(const StageLayout &stage, pipe::BufferAttr place) {
-  bool isNewest = pipe::OptimizerOp(stage.optimizer).getNewest() == place;
-  return declare(((isNewest ? "weights" : "old") + Twine(stage.number)).str(),
-                 place);
+  pipe::OptimizerOp optimizer = stage.optimizer;
+  const bool isOld = optimizer.getVersions() && optimizer.getNewest() != place;
+  const bool isRounded = optimizer.getOtherRanges() && optimizer.getRounded();
+  const char *what = isOld ? "old" : isRounded ? "rounded" : "weights";
+  return declare(what + std::to_string(stage.number), place);
 }
 
 /// What all members of a group have in common: a weight, its copy in bf16, or
@@ -194,13 +196,14 @@ RankBuffers::loadedParts(pipe::LoadWeightsOp op) {
     auto part = [&](pipe::BufferAttr range) {
       return optimizer.partOf(range, gather.getBucket());
     };
+    const pipe::BufferAttr range = *gather.getFlatRange(optimizer);
     if (!gather.getRounded())
       parts.push_back({declare("home" + number, part(*optimizer.getHome())),
-                       partOf("own" + number, part(optimizer.getWeights()))});
+                       partOf("own" + number, part(range))});
     else
       parts.push_back(
           {declare("roundedHome" + number, part(*optimizer.getRoundedHome())),
-           partOf("ownRounded" + number, part(*optimizer.getRounded()))});
+           partOf("ownRounded" + number, part(range))});
   }
   return parts;
 }
@@ -243,10 +246,11 @@ LogicalResult RankBuffers::writeTable() {
     auto task = dyn_cast<pipe::TaskOp>(*op);
     const StageLayout *stage =
         task ? layout.findStage(task.getStage()) : nullptr;
-    if (!task || !task.getWeights() || !stage->hasVersions())
+    if (!task || !task.getWeights() || !stage->optimizer)
       continue;
     weightsAt(*stage, *task.getWeights());
-    weightsAt(*stage, pipe::OptimizerOp(stage->optimizer).getNewest());
+    if (pipe::OptimizerOp optimizer = stage->optimizer; optimizer.getVersions())
+      weightsAt(*stage, optimizer.getNewest());
   }
   return success();
 }

@@ -38,7 +38,7 @@ public:
   pipe::PlaceOp placeOf(mlir::FlatSymbolRefAttr stage,
                         mlir::FlatSymbolRefAttr weight) const;
   Local roundedCopy(pipe::PlaceOp place);
-  /// All weights of a stage, in one of their versions.
+  /// All weights of a stage, in one of the places where tasks read them.
   Local weightsAt(const StageLayout &stage, pipe::BufferAttr place);
   Local rangeOf(pipe::CollectiveOp op);
   /// A part of a range that belongs to this replica, and where it keeps that.

@@ -84,11 +84,11 @@ LogicalResult RankWriter::writeUpdate(pipe::TaskOp task,
   if (layout.updates > 1)
     writer.beginUpdate(number);
   if (std::optional<pipe::BufferAttr> kept = task.getWeights()) {
-    if (!stage.hasVersions())
+    pipe::OptimizerOp optimizer = stage.optimizer;
+    if (!optimizer || !optimizer.getVersions())
       return task.emitOpError("expects a place for old weights in stage @")
              << task.getStage();
-    writer.copy(buffers.weightsAt(
-                    stage, pipe::OptimizerOp(stage.optimizer).getNewest()),
+    writer.copy(buffers.weightsAt(stage, optimizer.getNewest()),
                 buffers.weightsAt(stage, *kept));
     writer.commentBehind({"keeps version ", Counter::update(number)});
   }
@@ -155,7 +155,7 @@ LogicalResult RankWriter::writeBody(pipe::TaskOp task,
     if (failed(add(result)))
       return failure();
   llvm::append_range(arguments, stashes);
-  if (stage->hasVersions() && kind != pipe::TaskKind::evaluate) {
+  if (takesWeights(*stage, kind)) {
     if (!task.getWeights())
       return task.emitOpError("expects the place of its weights");
     arguments.push_back(buffers.weightsAt(*stage, *task.getWeights()));

@@ -139,9 +139,18 @@ static SmallVector<std::string> tensorNames(const ProgramLayout &layout,
   return names;
 }
 
-/// A stage with versions of its weights reads the newest in evaluation.
-static bool readsVersion(const StageLayout &stage, Operation *body) {
-  return stage.hasVersions() && !isa<pipe::EvaluateOp>(body);
+/// Whether it reads weights that are not always in the same bytes.
+static bool isToldWeights(Operation *body) {
+  auto reads = body->getRegion(0).getOps<nn::ParameterOp>();
+  return llvm::any_of(reads, [](nn::ParameterOp read) {
+    pipe::BufferAttr buffer = pipe::bufferOf(read.getResult());
+    return buffer && buffer.getSpace() == pipe::BufferSpace::weights;
+  });
+}
+
+bool takesWeights(const StageLayout &stage, pipe::TaskKind kind) {
+  Operation *body = const_cast<pipe::StageOp &>(stage.op).bodyOf(kind);
+  return body && isToldWeights(body);
 }
 
 SmallVector<std::string> stageParameters(const ProgramLayout &layout,
@@ -156,7 +165,7 @@ SmallVector<std::string> stageParameters(const ProgramLayout &layout,
   for (const auto &[stash, name] : handovers)
     if (usesHandover(body, stash))
       names.push_back(name.str());
-  if (readsVersion(stage, body))
+  if (isToldWeights(body))
     names.push_back("weights");
   return names;
 }
@@ -220,7 +229,7 @@ writeForward(llvm::raw_ostream &os, const ProgramLayout &layout,
     body.outputs.push_back(writer.parameter(next++));
   if (usesStash(op))
     body.stashes[pipe::kForwardStash] = writer.parameter(next++);
-  if (readsVersion(stage, op))
+  if (isToldWeights(op))
     body.weights = writer.parameter(next++);
   writer.task(letterOf(kind), stage.number, true);
   if (failed(writeOps(writer, body, region.front())))
@@ -255,7 +264,7 @@ static LogicalResult writeGradient(llvm::raw_ostream &os,
   // Operands of the task: saved values, one stash, gradients. What is handed
   // over comes last, and nothing is found by its number.
   size_t next = 0, last = parameters.size();
-  if (stage.hasVersions())
+  if (isToldWeights(op))
     body.weights = writer.parameter(--last);
   for (const auto &[stash, name] : llvm::reverse(handovers))
     if (usesHandover(op, stash))

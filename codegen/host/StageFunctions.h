@@ -63,10 +63,13 @@ llvm::SmallVector<StageFunction> functionsOf(const StageLayout &stage);
 /// `stage0_forward`, `stage0_backward_part1`.
 std::string stageFunctionName(int64_t stage, StageFunction function);
 /// The Buffer parameters of a stage's function: what a task takes, what it
-/// makes, its stashes, the version of the weights.
+/// makes, its stashes, the weights that it reads, where these are not always in
+/// the same bytes.
 llvm::SmallVector<std::string> stageParameters(const ProgramLayout &layout,
                                                const StageLayout &stage,
                                                pipe::TaskKind kind);
+/// Whether it is told where the weights are that it reads, last of all.
+bool takesWeights(const StageLayout &stage, pipe::TaskKind kind);
 /// Writes the functions of one stage.
 mlir::LogicalResult writeStageFunctions(llvm::raw_ostream &os,
                                         const ProgramLayout &layout,
@@ -92,7 +95,7 @@ public:
   llvm::SmallVector<Local> inputs;
   /// By their numbers in buffers; null where there is none.
   Local stashes[3];
-  /// The version of the weights to read; null where there is only one.
+  /// The weights to read; null where they are always in the same bytes.
   Local weights;
 
   /// The buffer of a value, declared at its first use. Null after an error.

@@ -101,6 +101,16 @@ LogicalResult OptimizerOp::verify() {
     return emitOpError("expects ")
            << bucketsOfKernels().size() << " kernels, but got "
            << getKernels()->size();
+  // (C11)
+  if (ArrayAttr others = getOtherRangesAttr()) {
+    if (!getHome() || getVersions())
+      return emitOpError("expects no other ranges but of weights that have a "
+                         "home, and no old versions");
+    for (auto other : others.getAsRange<BufferAttr>())
+      if (other.getBytes() != getNewest().getBytes())
+        return emitOpError("expects other ranges of the size of ")
+               << getNewest() << ", but got " << other;
+  }
   if (!getShards())
     return success();
   const auto buckets = bucketsOfWeights();
@@ -158,11 +168,16 @@ SmallVector<OptimizerOp::Bucket> OptimizerOp::bucketsOfKernels() {
   return all;
 }
 
+bool OptimizerOp::mayBeRead(BufferAttr range) {
+  auto isAmong = [&](ArrayAttr ranges) {
+    return ranges && llvm::is_contained(ranges, range);
+  };
+  return range == getNewest() || isAmong(getVersionsAttr()) ||
+         isAmong(getOtherRangesAttr());
+}
+
 bool OptimizerOp::isRounded(BufferAttr range) {
-  if (range == getRounded() || range == getRoundedHome())
-    return true;
-  return getRounded() && getVersions() &&
-         llvm::is_contained(*getVersions(), range);
+  return getRounded() && (range == getRoundedHome() || mayBeRead(range));
 }
 
 BufferAttr OptimizerOp::partOf(BufferAttr range, Bucket bucket) {

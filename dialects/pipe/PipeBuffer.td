@@ -97,7 +97,9 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     them from there. `home` is what a replica keeps of the weights from step to step,
     where it puts them together for a few tasks at a time (`pipe.load_weights`):
     it updates that, and other stages may have bytes of `weights`, and of
-    `rounded`, too. `rounded_home` is the bf16 copy of that part. Where
+    `rounded`, too. Where they are not always put together in the same bytes,
+    `other_ranges` are the others, of what tasks read and in its layout.
+    `rounded_home` is the bf16 copy of that part. Where
     tasks read bf16 copies alone, `home` stands for all of `weights`, which then
     only says how they lie, and has no bytes. `aside` holds sums of groups of
     micro-batches (`pipe.fold_gradients`), one behind the other, in the layout
@@ -125,6 +127,8 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     - (C9) `buckets` are together as large as the weights.
     - (C10) there is one of `kernels` for all that is in front of matrices, or,
       of shards, for each bucket there.
+    - (C11) `other_ranges` have the size of what tasks read, and stand beside
+      `home` and no `versions`.
 
     Example:
     ```mlir
@@ -145,12 +149,14 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     OptionalAttr<Pipe_BufferAttr>:$rounded_home,
     OptionalAttr<Pipe_BufferAttr>:$aside, OptionalAttr<I64Attr>:$elementwise,
     OptionalAttr<Pipe_BufferAttr>:$workspace,
-    OptionalAttr<DenseI64ArrayAttr>:$buckets);
+    OptionalAttr<DenseI64ArrayAttr>:$buckets,
+    Pipe_OptionalBuffers:$other_ranges);
   let assemblyFormat = [{
     $stage (`kernels` $kernels^)? (`shards` $shards^)? (`buckets` $buckets^)? `weights` $weights
     (`home` $home^)? `gradients` $gradients (`kept` $kept^)? (`aside` $aside^)?
     `states` $states `hyper` $hyper (`rounded` $rounded^)?
     (`rounded_home` $rounded_home^)? (`versions` $versions^)?
+    (`other_ranges` $other_ranges^)?
     (`elementwise` $elementwise^)? (`workspace` $workspace^)? attr-dict
   }];
   let extraClassDeclaration = [{
@@ -158,8 +164,16 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     bool isGathered() {
       return getHome() && (!getRounded() || getRoundedHome());
     }
-    /// The newest version of what tasks read.
+    /// The newest version of what tasks read, where it is always in the same
+    /// bytes; otherwise one of its ranges.
     BufferAttr getNewest() { return getRounded().value_or(getWeights()); }
+    /// Whether each task says where the weights are that it reads (`weights`),
+    /// or, if `isEvaluation`, each of those that evaluate.
+    bool isTold(bool isEvaluation) {
+      return getOtherRanges() || (getVersions() && !isEvaluation);
+    }
+    /// Whether weights that a task reads may be there.
+    bool mayBeRead(BufferAttr range);
     /// A bucket of the weights: where it begins in their range, and its bytes.
     struct Bucket {
       int64_t begin, bytes;

@@ -310,6 +310,18 @@ bool CollectiveOp::isOfPart() {
          stateOfReplicas(getValue().getType()) == ReplicaState::split;
 }
 
+std::optional<BufferAttr> CollectiveOp::getFlatRange(OptimizerOp optimizer) {
+  if (isOfGradients())
+    return optimizer.getGradients();
+  Operation *made = *this;
+  while (auto together = dyn_cast_or_null<CollectiveOp>(made))
+    made = together.getValue().getDefiningOp();
+  if (auto load = dyn_cast_or_null<LoadWeightsOp>(made))
+    if (std::optional<BufferAttr> weights = load.getWeights())
+      return weights;
+  return getRounded() ? optimizer.getRounded() : optimizer.getWeights();
+}
+
 std::optional<BufferAttr> CollectiveOp::getRange(ArenaOp arena) {
   PlaceOp place;
   OptimizerOp optimizer;
@@ -329,9 +341,7 @@ std::optional<BufferAttr> CollectiveOp::getRange(ArenaOp arena) {
                            : place.getBuffer();
   if (!optimizer)
     return std::nullopt;
-  std::optional<BufferAttr> all = isOfGradients() ? optimizer.getGradients()
-                                  : getRounded()  ? optimizer.getRounded()
-                                                  : optimizer.getWeights();
+  const std::optional<BufferAttr> all = getFlatRange(optimizer);
   if (!all)
     return std::nullopt;
   return getWeight()

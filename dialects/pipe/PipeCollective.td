@@ -98,6 +98,9 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     /// The bytes in an arena that it is about, or has a part of; none where its
     /// stage has no place for them.
     std::optional<BufferAttr> getRange(ArenaOp arena);
+    /// All of what its stage's optimizer has of it, of which it may be about a
+    /// bucket; none where there is no such range.
+    std::optional<BufferAttr> getFlatRange(OptimizerOp optimizer);
     /// The bytes beside the range that its rank needs, which is that of its
     /// program, where what it works on has so many bytes.
     int64_t scratchBytes(int64_t bytes);
@@ -227,12 +230,14 @@ def Pipe_LoadWeightsOp : Pipe_ScheduledOp<"load_weights"> {
     use the bytes.
 
     In a step it stands in front of a task of its rank. The bytes are free when
-    the rank's task before that is over.
+    the rank's task before that is over. Where stages of the rank are not always
+    put together in the same bytes, `range` is the number of the one that it
+    takes, and `weights` is where that lies.
 
     Constraints:
     - (C1) returns the stage's weights, `split` over replicas.
 
-    Life span: made by `pipe-gather-weights`.
+    Life span: made by `pipe-gather-weights`; `pipe-plan-memory` adds `weights`.
 
     Example:
     ```mlir
@@ -241,9 +246,14 @@ def Pipe_LoadWeightsOp : Pipe_ScheduledOp<"load_weights"> {
         : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$stage);
+  let arguments = (ins FlatSymbolRefAttr:$stage,
+    OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$range,
+    OptionalAttr<Pipe_BufferAttr>:$weights);
   let results = (outs Pipe_UpdatedType:$result);
-  let assemblyFormat = "`in` $stage attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    `in` $stage (`range` $range^)? (`weights` $weights^)? attr-dict
+    `:` type($result)
+  }];
   let extraClassDeclaration = [{
     /// What puts together what it loads: weights, their bf16 copies, or both.
     ::llvm::SmallVector<CollectiveOp, 2> getGathers();

@@ -85,9 +85,10 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     them. `recompute`: saved inputs, saved outputs, and the stash if it reads
     any of it; what it hands over is an operand of the others that read any of
     it, behind the gradients of the outputs. `update`: the summed gradients.
-    Where replicas have a part each of the weights, tasks that read weights take what was put together for them
-    (`pipe.load_weights`), `!pipe.updated`: last, but before gradients summed so
-    far.
+    Where replicas have a part each of the weights, tasks that read weights take
+    what was put together for them (`pipe.load_weights`), `!pipe.updated`: last,
+    but before gradients summed so far; `weights` is where, unless that is always
+    in the same bytes.
     Results by kind: `forward`: the stage's results and its stash (if there is
     one). `evaluate`: the stage's results. `backward`: the input gradients and
     the summed gradients. `input_gradient`: the input gradients and the handover

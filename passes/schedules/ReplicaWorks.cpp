@@ -75,7 +75,8 @@ private:
   void addWork(CollectiveKind kind, const char *what, int32_t stage,
                int64_t posted, int64_t waited);
   std::vector<RangeTurn> gradientTurns() const {
-    return turnsOf(addersOf(tasks), gradientRanges);
+    const std::vector<int32_t> adders = addersOf(tasks);
+    return turnsOf(adders, rangesOf(adders, gradientRanges));
   }
 
   std::vector<Task> &tasks;
@@ -167,11 +168,11 @@ void RankWorks::addGathers() {
   if (sharding.level == 0)
     return;
   const std::vector<int32_t> readers = readersOf(tasks);
-  RangeOfStage ranges;
+  WeightRanges ranges;
   if (sharding.level == 3)
-    ranges = weightRanges(readers, alike(readers), sharding.replicas,
-                          sharding.ranges);
-  for (const RangeTurn &turn : turnsOf(readers, ranges))
+    ranges = chooseWeightRanges(readers, alike(readers), sharding.replicas,
+                                sharding.ranges, /*mayMove=*/true);
+  for (const RangeTurn &turn : turnsOf(readers, ranges.of(readers)))
     addWork(CollectiveKind::AllGather, "weights", turn.stage, turn.freed,
             turn.tasks.front());
   auto end = static_cast<int64_t>(tasks.size());

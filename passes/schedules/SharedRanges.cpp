@@ -7,22 +7,24 @@
 #include "passes/schedules/SharedRanges.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 using namespace pipewright::schedules;
 
 std::vector<RangeTurn>
 pipewright::schedules::turnsOf(llvm::ArrayRef<int32_t> users,
-                               const RangeOfStage &ranges) {
+                               llvm::ArrayRef<int64_t> ranges) {
   std::vector<RangeTurn> turns;
-  // By range: the number of its newest turn.
+  // By range, and by stage: the number of its newest turn.
   std::map<int64_t, size_t> newest;
+  std::map<int32_t, size_t> latest;
   for (int64_t position = 0; position < static_cast<int64_t>(users.size());
        ++position) {
-    auto range = ranges.find(users[position]);
-    if (range == ranges.end())
+    if (ranges[position] < 0)
       continue;
-    auto [before, isFirst] = newest.insert({range->second, turns.size()});
+    auto [before, isFirst] = newest.insert({ranges[position], turns.size()});
     if (isFirst || turns[before->second].stage != users[position]) {
       RangeTurn turn;
       turn.stage = users[position];
@@ -31,17 +33,28 @@ pipewright::schedules::turnsOf(llvm::ArrayRef<int32_t> users,
         turn.freed = turns[before->second].tasks.back() + 1;
         before->second = turns.size();
       }
+      auto [own, isNew] = latest.insert({turn.stage, turns.size()});
+      if (!isNew) {
+        turns[own->second].comesBack = true;
+        turn.freed = std::max(turn.freed, turns[own->second].tasks.back() + 1);
+        own->second = turns.size();
+      }
       turns.push_back(std::move(turn));
     }
     turns[before->second].tasks.push_back(position);
   }
-  std::map<int32_t, RangeTurn *> latest;
-  for (RangeTurn &turn : turns) {
-    if (RangeTurn *before = latest[turn.stage])
-      before->comesBack = true;
-    latest[turn.stage] = &turn;
-  }
   return turns;
+}
+
+std::vector<int64_t>
+pipewright::schedules::rangesOf(llvm::ArrayRef<int32_t> users,
+                                const RangeOfStage &ranges) {
+  std::vector<int64_t> all;
+  for (int32_t stage : users) {
+    auto range = ranges.find(stage);
+    all.push_back(range == ranges.end() ? -1 : range->second);
+  }
+  return all;
 }
 
 RangeOfStage pipewright::schedules::rangesInTurns(llvm::ArrayRef<int32_t> users,
@@ -60,28 +73,76 @@ struct RangeCost {
   int64_t gathered = 0;
   /// Of these: by a task right behind one that reads what was there before.
   int64_t exposed = 0;
-  /// Of all ranges.
-  int64_t bytes = 0;
+  /// By range.
+  std::vector<int64_t> room;
 
+  int64_t bytes() const {
+    return std::accumulate(room.begin(), room.end(), int64_t{0});
+  }
   bool savesNothing(const BytesOfStage &ofStage, int64_t replicas) const {
     int64_t apart = 0;
     for (auto [stage, own] : ofStage)
       apart += own;
-    return bytes + apart / replicas >= apart;
+    return bytes() + apart / replicas >= apart;
   }
 };
 
 } // namespace
 
+WeightRanges::WeightRanges(BytesOfStage bytes, std::vector<int64_t> room)
+    : bytes(std::move(bytes)), room(std::move(room)) {}
+
+std::vector<int64_t> WeightRanges::of(llvm::ArrayRef<int32_t> users) const {
+  if (!areAny())
+    return rangesOf(users, ofStage);
+  // Where each user's stage is read again behind it.
+  const auto end = static_cast<int64_t>(users.size());
+  std::vector<int64_t> next(users.size(), end);
+  std::map<int32_t, int64_t> later;
+  for (int64_t position = end - 1; position >= 0; --position) {
+    auto [found, isLast] = later.insert({users[position], position});
+    if (!isLast)
+      next[position] = std::exchange(found->second, position);
+  }
+  struct Range {
+    int32_t stage = -1;
+    int64_t last = -1, next = 0;
+  };
+  std::vector<Range> ranges(room.size());
+  // One that has it; else an empty one, the smallest; else the one that is read
+  // again last, and of those that never are, the one that is free first.
+  auto key = [&](int64_t number, int32_t stage) {
+    const Range &range = ranges[number];
+    const bool isEmpty = range.stage < 0;
+    return std::make_tuple(room[number] >= bytes.at(stage),
+                           range.stage == stage, isEmpty,
+                           isEmpty ? -room[number] : range.next, -range.last);
+  };
+  std::vector<int64_t> all(users.size(), -1);
+  for (int64_t position = 0; position < end; ++position) {
+    const int32_t stage = users[position];
+    if (!contains(stage))
+      continue;
+    int64_t best = 0;
+    for (int64_t other = 1; other < static_cast<int64_t>(room.size()); ++other)
+      if (key(other, stage) > key(best, stage))
+        best = other;
+    ranges[best] = {stage, position, next[position]};
+    all[position] = best;
+  }
+  return all;
+}
+
 /// Of stages one after the other, the first of which loads all it needs.
-static RangeCost costOf(llvm::ArrayRef<int32_t> runs, const RangeOfStage &given,
+static RangeCost costOf(llvm::ArrayRef<int32_t> runs, const WeightRanges &given,
                         const BytesOfStage &ofStage) {
   RangeCost cost;
   std::map<int64_t, int32_t> holders;
-  std::map<int64_t, int64_t> largest;
   int64_t before = -1;
-  for (int32_t stage : runs) {
-    const int64_t range = given.at(stage), bytes = ofStage.at(stage);
+  const std::vector<int64_t> ranges = given.of(runs);
+  for (size_t run = 0; run < runs.size(); ++run) {
+    const int32_t stage = runs[run];
+    const int64_t range = ranges[run], bytes = ofStage.at(stage);
     auto [holder, isFirst] = holders.insert({range, stage});
     if (isFirst || holder->second != stage) {
       cost.gathered += bytes;
@@ -90,26 +151,25 @@ static RangeCost costOf(llvm::ArrayRef<int32_t> runs, const RangeOfStage &given,
     }
     holder->second = stage;
     before = range;
-    largest[range] = std::max(largest[range], bytes);
+    if (range >= static_cast<int64_t>(cost.room.size()))
+      cost.room.resize(range + 1);
+    cost.room[range] = std::max(cost.room[range], bytes);
   }
-  for (auto [range, bytes] : largest)
-    cost.bytes += bytes;
   return cost;
 }
 
-RangeOfStage pipewright::schedules::weightRanges(llvm::ArrayRef<int32_t> users,
-                                                 const BytesOfStage &bytes,
-                                                 int64_t replicas,
-                                                 int64_t numRanges) {
+WeightRanges pipewright::schedules::chooseWeightRanges(
+    llvm::ArrayRef<int32_t> users, const BytesOfStage &bytes, int64_t replicas,
+    int64_t numRanges, bool mayMove) {
   constexpr int64_t mostWays = 4096;
   std::vector<int32_t> runs, order;
-  RangeOfStage best;
+  RangeOfStage inTurns;
   int64_t ways = 1;
   for (int32_t stage : users) {
     if (!bytes.contains(stage) || (!runs.empty() && runs.back() == stage))
       continue;
     runs.push_back(stage);
-    if (best.insert({stage, static_cast<int64_t>(order.size()) % numRanges})
+    if (inTurns.insert({stage, static_cast<int64_t>(order.size()) % numRanges})
             .second) {
       order.push_back(stage);
       ways = std::min(ways * std::min(numRanges, mostWays), mostWays + 1);
@@ -118,11 +178,19 @@ RangeOfStage pipewright::schedules::weightRanges(llvm::ArrayRef<int32_t> users,
   if (static_cast<int64_t>(order.size()) <= numRanges)
     return {};
   // Whether it saves memory matters most.
-  auto key = [&](const RangeCost &cost) {
+  WeightRanges best(std::move(inTurns));
+  auto key = [&](const WeightRanges &ranges) {
+    const RangeCost cost = costOf(runs, ranges, bytes);
     return std::make_tuple(cost.savesNothing(bytes, replicas), cost.gathered,
-                           cost.exposed, cost.bytes);
+                           ranges.areAny(), cost.exposed, cost.bytes());
   };
-  RangeCost least = costOf(runs, best, bytes);
+  auto least = key(best);
+  auto tryOut = [&](WeightRanges other) {
+    if (auto found = key(other); found < least) {
+      least = found;
+      best = std::move(other);
+    }
+  };
   for (int64_t way = 0; ways <= mostWays && way < ways; ++way) {
     RangeOfStage other;
     int64_t rest = way;
@@ -130,13 +198,11 @@ RangeOfStage pipewright::schedules::weightRanges(llvm::ArrayRef<int32_t> users,
       other[stage] = rest % numRanges;
       rest /= numRanges;
     }
-    RangeCost cost = costOf(runs, other, bytes);
-    if (key(cost) < key(least)) {
-      least = cost;
-      best = std::move(other);
-    }
+    tryOut(WeightRanges(std::move(other)));
   }
-  return least.savesNothing(bytes, replicas) ? RangeOfStage() : best;
+  if (mayMove)
+    tryOut(WeightRanges(bytes, costOf(runs, best, bytes).room));
+  return std::get<0>(least) ? WeightRanges() : best;
 }
 
 bool pipewright::schedules::savesMemory(llvm::ArrayRef<RangeTurn> turns,

@@ -28,7 +28,8 @@ struct RangeTurn {
   int32_t stage = 0;
   /// The tasks that use the range.
   std::vector<int64_t> tasks;
-  /// From where on it is free: behind the last task that used it before.
+  /// From where on it may be filled: behind the last task that used it before,
+  /// and behind the stage's turn before.
   int64_t freed = 0;
   /// The first task of the next stage that uses it; -1: none does.
   int64_t next = -1;
@@ -36,26 +37,60 @@ struct RangeTurn {
   bool comesBack = false;
 };
 
-/// `users` has the stage of each task of a rank that uses the range of its
-/// stage, and -1 for others. Turns are in the order of their first tasks;
-/// stages without a range have none.
+/// `users` has the stage of each task of a rank that uses a range, and -1 for
+/// others; `ranges`, beside it, the range that its stage has then, and -1 where
+/// that shares none. Turns are in the order of their first tasks.
 std::vector<RangeTurn> turnsOf(llvm::ArrayRef<int32_t> users,
-                               const RangeOfStage &ranges);
+                               llvm::ArrayRef<int64_t> ranges);
+
+/// The ranges of users whose stages have one each.
+std::vector<int64_t> rangesOf(llvm::ArrayRef<int32_t> users,
+                              const RangeOfStage &ranges);
 
 /// In the order in which stages begin to use them.
 RangeOfStage rangesInTurns(llvm::ArrayRef<int32_t> users, int64_t numRanges);
 
-/// The ranges in which stages put their weights together so that ranges, and
-/// the parts that a replica keeps, take less memory than whole weights, and the
-/// fewest bytes are gathered; of ways that are alike in this, the one with the
+/// The ranges in which the stages of a rank put their weights together.
+class WeightRanges {
+public:
+  /// They share none.
+  WeightRanges() = default;
+  /// Each has one.
+  explicit WeightRanges(RangeOfStage ofStage) : ofStage(std::move(ofStage)) {}
+  /// Each of those that have `bytes` takes any range that has `room` for it:
+  /// the one whose weights are not read for the longest time, the rule of L. A.
+  /// Belady, "A study of replacement algorithms for a virtual-storage
+  /// computer", 1966. No other makes fewer gathers where stages are alike.
+  WeightRanges(BytesOfStage bytes, std::vector<int64_t> room);
+
+  bool empty() const { return ofStage.empty() && bytes.empty(); }
+  bool contains(int32_t stage) const {
+    return ofStage.contains(stage) || bytes.contains(stage);
+  }
+  /// Whether a stage may be in one range now and in another one later.
+  bool areAny() const { return !room.empty(); }
+  /// For `turnsOf`.
+  std::vector<int64_t> of(llvm::ArrayRef<int32_t> users) const;
+
+  friend bool operator==(const WeightRanges &, const WeightRanges &) = default;
+
+private:
+  RangeOfStage ofStage;
+  BytesOfStage bytes;
+  std::vector<int64_t> room;
+};
+
+/// Chooses ranges so that these, and the parts that a replica keeps, take less
+/// memory than whole weights, and the fewest bytes are gathered; of ways that
+/// are alike in this, one where each stage has one range, and the one with the
 /// fewest gathers right behind a task that reads what was there before. All
-/// ways are tried if they are few, otherwise stages take ranges in turns. Empty
-/// where no way that is tried takes less memory. (Where any stage may be in any
-/// range, the rule of L. A. Belady, "A study of replacement algorithms for a
-/// virtual-storage computer", 1966, is the best one.)
-RangeOfStage weightRanges(llvm::ArrayRef<int32_t> users,
-                          const BytesOfStage &bytes, int64_t replicas,
-                          int64_t numRanges);
+/// ways to give each stage a range are tried if they are few, otherwise stages
+/// take ranges in turns; and, if stages `mayMove`, that any takes any in the
+/// room of the best of these. Empty where no way that is tried takes less
+/// memory.
+WeightRanges chooseWeightRanges(llvm::ArrayRef<int32_t> users,
+                                const BytesOfStage &bytes, int64_t replicas,
+                                int64_t numRanges, bool mayMove);
 
 /// Whether stages that take turns with their gradients need less than a range
 /// each. One that comes back keeps the part of its replica meanwhile, and what

@@ -155,6 +155,7 @@ void ArenaAccesses::addOptimizer(TaskOp task, Accesses &accesses) {
       continue;
     for (NamedAttribute attribute : optimizer->getAttrs())
       if (attribute.getName() != optimizer.getVersionsAttrName() &&
+          attribute.getName() != optimizer.getOtherRangesAttrName() &&
           !(optimizer.getHome() &&
             attribute.getName() == optimizer.getWeightsAttrName()) &&
           !(optimizer.getRoundedHome() &&
@@ -227,7 +228,12 @@ LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
   };
   StringRef stage = (use.stage ? use.stage : op.getStageName()).getValue();
   auto together = dyn_cast<CollectiveOp>(*op);
-  if (together)
+  auto load = use.kind == ByteUse::Kind::Home ? LoadWeightsOp()
+                                              : dyn_cast<LoadWeightsOp>(*op);
+  const bool isTold = load && load.getWeights();
+  if (isTold)
+    add({load.getWeights()});
+  else if (together)
     add({together.getRange(arena)});
   else if (PlaceOp place =
                use.weight ? placeOf(use.weight, stage) : PlaceOp()) {
@@ -237,7 +243,7 @@ LogicalResult ArenaAccesses::addPlace(StepOpInterface op, const ByteUse &use,
       add({place.getBuffer(), place.getRounded()});
   }
   for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
-    if (together || use.weight || optimizer.getStage() != stage)
+    if (together || isTold || use.weight || optimizer.getStage() != stage)
       continue;
     if (isGradient)
       add({optimizer.getGradients(), optimizer.getKept()});

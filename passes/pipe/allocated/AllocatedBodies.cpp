@@ -132,13 +132,13 @@ LogicalResult BodyVerifier::verifyOp(Operation &op) {
       return failure();
     if (auto read = dyn_cast<nn::ParameterOp>(op)) {
       BufferAttr place = arena.readOf(read, stage, body);
-      // Versions are of what the stage reads; there is only one of each.
+      // A task is told of one place, of what the stage reads.
       OptimizerOp optimizer = arena.optimizerOf(stage.getSymName());
-      if (optimizer && optimizer.getVersions() && optimizer.getRounded() &&
-          !isa<EvaluateOp>(body) && place &&
+      if (optimizer && optimizer.isTold(isa<EvaluateOp>(body)) &&
+          optimizer.getRounded() && place &&
           overlap(place, optimizer.getWeights()))
-        return op.emitOpError("reads a trained weight in f32, but the old "
-                              "versions of its stage are bf16 copies");
+        return op.emitOpError("reads a trained weight in f32, but tasks of its "
+                              "stage are told where bf16 copies are");
       if (buffer != place)
         return op.emitOpError("expects the weight's place, but got ") << buffer;
       memory.write(result, buffer);

@@ -93,14 +93,15 @@ struct RankArena {
     return OptimizerOp();
   }
 
-  /// Where a body of a stage finds a weight: at a distance from the version
-  /// that the task reads, if its stage has old ones; otherwise in its place.
+  /// Where a body of a stage finds a weight: at a distance from where the task
+  /// is told that they are; otherwise in its place.
   BufferAttr readOf(nn::ParameterOp read, StageOp stage,
                     mlir::Operation *body) {
     BufferAttr place = weightOf(read, stage.getSymName());
     OptimizerOp optimizer = optimizerOf(stage.getSymName());
-    if (!place || !optimizer || !optimizer.getVersions() ||
-        llvm::isa<EvaluateOp>(body) || !overlap(place, optimizer.getNewest()))
+    if (!place || !optimizer ||
+        !optimizer.isTold(llvm::isa<EvaluateOp>(body)) ||
+        !overlap(place, optimizer.getNewest()))
       return place;
     return BufferAttr::get(place.getContext(), BufferSpace::weights, 0,
                            place.getOffset() -

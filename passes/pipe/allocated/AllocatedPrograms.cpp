@@ -98,18 +98,20 @@ LogicalResult ProgramBuffersVerifier::verify(RankOp program) {
 /// The version that a task reads is in the bytes that it is told.
 LogicalResult ProgramBuffersVerifier::verifyVersion(TaskOp task) {
   OptimizerOp optimizer = arena.optimizerOf(task.getStage());
-  if (!optimizer || task.getKind() == TaskKind::evaluate)
+  if (!optimizer)
+    return success();
+  const bool isEvaluation = task.getKind() == TaskKind::evaluate;
+  std::optional<BufferAttr> weights = task.getWeights();
+  if (task.getKind() != TaskKind::update && !isEvaluation &&
+      optimizer.getVersions() && !weights)
+    return task.emitOpError("has no weights; run pipe-plan-memory");
+  if (weights && !optimizer.mayBeRead(*weights))
+    return task.emitOpError("names ")
+           << *weights << ", where no version of its weights is";
+  if (isEvaluation || optimizer.getOtherRanges())
     return success();
   auto &found = versions[task.getStage().str()];
   int64_t newestAt = optimizer.getNewest().getOffset();
-  std::optional<BufferAttr> weights = task.getWeights();
-  if (task.getKind() != TaskKind::update && optimizer.getVersions() && !weights)
-    return task.emitOpError("has no weights; run pipe-plan-memory");
-  if (weights && weights->getOffset() != newestAt &&
-      !(optimizer.getVersions() &&
-        llvm::is_contained(*optimizer.getVersions(), *weights)))
-    return task.emitOpError("names ")
-           << *weights << ", where no version of its weights is";
   int64_t at = weights ? weights->getOffset() : newestAt;
   if (task.getKind() == TaskKind::update) {
     if (weights)

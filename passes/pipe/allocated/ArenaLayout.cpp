@@ -74,26 +74,72 @@ static bool isReadRounded(const Stages &stages,
   return stages.readsRounded(place.stage, *place.group);
 }
 
-void ArenaLayout::share(ArrayRef<Flat> ofStages, ArrayRef<int64_t> bytes,
-                        ArrayRef<RangeUse> uses, int64_t begin,
-                        llvm::function_ref<Range &(Place &)> rangeIn) {
-  if (uses.empty())
-    return;
+/// By stage and turn, where ranges begin of which each turn names one: behind
+/// each other, and behind them those of stages that have bytes of their own.
+static std::vector<SmallVector<int64_t>>
+placeNamedRanges(ArrayRef<int64_t> bytes, ArrayRef<ArenaLayout::RangeUse> uses,
+                 int64_t begin, int64_t &end) {
+  std::map<int64_t, int64_t> room;
+  for (auto [use, size] : llvm::zip_equal(uses, bytes))
+    for (int64_t range : use.ranges)
+      room[range] = std::max(room[range], size);
+  end = begin;
+  auto take = [&](int64_t size) {
+    const int64_t offset = alignedSize(end);
+    end = size > 0 ? offset + size : end;
+    return offset;
+  };
+  std::map<int64_t, int64_t> offsets;
+  for (auto [range, size] : room)
+    offsets[range] = take(size);
+  std::vector<SmallVector<int64_t>> all(uses.size());
+  for (auto [use, size, ofTurns] : llvm::zip_equal(uses, bytes, all))
+    if (use.ranges.empty())
+      ofTurns.push_back(take(size));
+    else
+      for (int64_t range : use.ranges)
+        ofTurns.push_back(offsets.at(range));
+  return all;
+}
+
+static std::vector<SmallVector<int64_t>>
+placeRanges(ArrayRef<int64_t> bytes, ArrayRef<ArenaLayout::RangeUse> uses,
+            int64_t begin, int64_t &end) {
   std::vector<BufferTurns> ranges;
   for (auto [use, size] : llvm::zip_equal(uses, bytes))
     ranges.push_back({use.turns, size});
   MemoryPlan plan = planTurns(ranges, kBufferAlignment);
-  for (auto [flat, size, offset] :
-       llvm::zip_equal(ofStages, bytes, plan.offsets)) {
+  end = begin + plan.bytes;
+  std::vector<SmallVector<int64_t>> all;
+  for (int64_t offset : plan.offsets)
+    all.push_back({begin + offset});
+  return all;
+}
+
+std::map<int32_t, SmallVector<ArenaLayout::Range>>
+ArenaLayout::share(ArrayRef<Flat> ofStages, ArrayRef<int64_t> bytes,
+                   ArrayRef<RangeUse> uses, int64_t begin,
+                   llvm::function_ref<Range &(Place &)> rangeIn) {
+  std::map<int32_t, SmallVector<Range>> moving;
+  if (uses.empty())
+    return moving;
+  const bool areNamed = llvm::any_of(
+      uses, [](const RangeUse &use) { return !use.ranges.empty(); });
+  const auto offsets = areNamed ? placeNamedRanges(bytes, uses, begin, end)
+                                : placeRanges(bytes, uses, begin, end);
+  for (auto [flat, size, ofTurns] : llvm::zip_equal(ofStages, bytes, offsets)) {
     if (size == 0)
       continue;
     const Place &first = *flat.places.front();
-    int64_t by =
-        begin + offset - (rangeIn(*flat.places.front()).offset - first.inFlat);
+    int64_t by = ofTurns.front() - (rangeIn(*flat.places.front()).offset -
+                                    first.inFlat / (flat.bytes / size));
     for (Place *place : flat.places)
       rangeIn(*place).offset += by;
+    if (!llvm::all_equal(ofTurns))
+      for (int64_t offset : ofTurns)
+        moving[first.stage].push_back({offset, size});
   }
-  end = begin + plan.bytes;
+  return moving;
 }
 
 ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
@@ -144,8 +190,8 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     flatBytes.push_back(flat.bytes);
     present.push_back(isAbsent(stage) ? 0 : flat.bytes);
   }
-  share(updated, present, uses.weights, begin,
-        [](Place &place) -> Range & { return place.weight; });
+  auto gathered = share(updated, present, uses.weights, begin,
+                        [](Place &place) -> Range & { return place.weight; });
   for (Place *place : others)
     place->weight = allocate(place->weight.bytes);
   llvm::SmallDenseMap<int32_t, Range> homeOf, roundedHomeOf;
@@ -170,8 +216,8 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
       place->rounded = {rounded.offset + place->inFlat / 2,
                         place->weight.bytes / 2};
   }
-  share(updated, flatRounded, uses.rounded, begin,
-        [](Place &place) -> Range & { return *place.rounded; });
+  gathered.merge(share(updated, flatRounded, uses.rounded, begin,
+                       [](Place &place) -> Range & { return *place.rounded; }));
   for (Place *place : others)
     if (isReadRounded(stages, *place))
       place->rounded = allocate(place->weight.bytes / 2);
@@ -232,6 +278,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     optimizer.aside = of(asideOf);
     optimizer.home = of(homeOf);
     optimizer.roundedHome = of(roundedHomeOf);
+    optimizer.gathered = std::move(gathered[optimizer.stage]);
     for (const nn::OptimizerState &state : choice.keptStates())
       optimizer.states.push_back(
           allocate((!state.isOfMatrices && optimizer.elementwise
@@ -295,14 +342,13 @@ BufferAttr ArenaLayout::bufferOf(nn::ParameterOp read, int32_t stage,
   const Place &place = placeOf(stage, read.getWeight());
   const Optimizer *optimizer = optimizerOf(stage);
   Range range = read.isWorkingCopy() ? *place.rounded : place.weight;
-  bool hasVersions = isTraining && optimizer && !optimizer->versions.empty() &&
-                     place.isUpdated &&
-                     read.isWorkingCopy() == optimizer->rounded.has_value();
+  const bool isTold = optimizer && place.isUpdated &&
+                      read.isWorkingCopy() == optimizer->rounded.has_value() &&
+                      (!optimizer->gathered.empty() ||
+                       (isTraining && !optimizer->versions.empty()));
   return BufferAttr::get(
-      read.getContext(),
-      hasVersions ? BufferSpace::weights : BufferSpace::arena,
-      range.offset - (hasVersions ? optimizer->newest().offset : 0),
-      range.bytes);
+      read.getContext(), isTold ? BufferSpace::weights : BufferSpace::arena,
+      range.offset - (isTold ? optimizer->newest().offset : 0), range.bytes);
 }
 
 void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
@@ -331,10 +377,14 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
   }
   for (const Optimizer &optimizer : optimizers) {
     SmallVector<Attribute> states, versions;
+    llvm::SmallSetVector<Attribute, 4> otherRanges;
     for (Range state : optimizer.states)
       states.push_back(buffer(state));
     for (Range version : optimizer.versions)
       versions.push_back(buffer(version));
+    for (Range range : optimizer.gathered)
+      if (range.offset != optimizer.newest().offset)
+        otherRanges.insert(buffer(range));
     OptimizerOp::create(
         builder, location, stages.nameOf(optimizer.stage),
         /*kernels=*/ArrayAttr(), buffer(optimizer.weights),
@@ -350,7 +400,9 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
         optional(optimizer.workspace),
         optimizer.buckets.size() > 1
             ? builder.getDenseI64ArrayAttr(optimizer.buckets)
-            : DenseI64ArrayAttr());
+            : DenseI64ArrayAttr(),
+        otherRanges.empty() ? ArrayAttr()
+                            : builder.getArrayAttr(otherRanges.getArrayRef()));
   }
   for (const Region &region : regions)
     RegionOp::create(builder, location, region.name, buffer(region.range));

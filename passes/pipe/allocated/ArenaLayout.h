@@ -12,6 +12,7 @@
 #include "passes/planning/MemoryPlanner.h"
 #include "passes/step/Buckets.h"
 
+#include <map>
 #include <optional>
 
 namespace pipewright::pipe {
@@ -54,6 +55,9 @@ public:
     /// What it keeps of weights, if they are put together for tasks, or these
     /// read their bf16 copies.
     std::optional<Range> home, roundedHome;
+    /// Where they are put together, by turn, if that is not always in the same
+    /// bytes.
+    llvm::SmallVector<Range> gathered;
     /// Where it takes matrices: the bytes in front of them, and room for their
     /// products.
     std::optional<int64_t> elementwise;
@@ -70,10 +74,12 @@ public:
   };
 
   /// When a range of a stage is in use, and whether a replica's part of it is
-  /// kept elsewhere in between.
+  /// kept elsewhere in between. Where each turn has one of the rank's ranges,
+  /// `ranges` are their numbers.
   struct RangeUse {
     std::vector<BufferTurns::Turn> turns;
     bool isKept = false;
+    std::vector<int64_t> ranges;
   };
   /// Parallel to the stages of a rank, or empty: what is not in use at one time
   /// may have the same bytes.
@@ -96,9 +102,9 @@ public:
   const Place &placeOf(int32_t stage, llvm::StringRef weight) const;
   /// Null where a stage has nothing to train.
   const Optimizer *optimizerOf(int32_t stage) const;
-  /// Where the bodies of a stage find what an op reads: in its place, or, for
-  /// forward and backward (`isTraining`), at a distance from the version that
-  /// the task reads.
+  /// Where the bodies of a stage find what an op reads: in its place, or at a
+  /// distance from where the task (that trains, if `isTraining`) is told that
+  /// the weights are.
   BufferAttr bufferOf(nn::ParameterOp read, int32_t stage,
                       bool isTraining) const;
 
@@ -125,10 +131,12 @@ private:
   static Range around(const Flat &flat, const Place &place, Range part);
   /// Moves a range of each stage, of so many bytes, to a place behind `begin`
   /// that may be that of others, unless `uses` are empty; `end` is then behind
-  /// all.
-  void share(llvm::ArrayRef<Flat> ofStages, llvm::ArrayRef<int64_t> bytes,
-             llvm::ArrayRef<RangeUse> uses, int64_t begin,
-             llvm::function_ref<Range &(Place &)> rangeIn);
+  /// all. Returns the ranges of stages that are not always in the same bytes,
+  /// by turn.
+  std::map<int32_t, llvm::SmallVector<Range>>
+  share(llvm::ArrayRef<Flat> ofStages, llvm::ArrayRef<int64_t> bytes,
+        llvm::ArrayRef<RangeUse> uses, int64_t begin,
+        llvm::function_ref<Range &(Place &)> rangeIn);
 
   const int64_t shards;
 

@@ -288,6 +288,30 @@ static void writeVersions(RankOp program, FlatSymbolRefAttr stage,
   }
 }
 
+/// Tells loads, and tasks that take what these put together, where that is.
+static void writeGathered(ArrayRef<RankOp> programs, FlatSymbolRefAttr stage,
+                          const ArenaLayout::Optimizer &optimizer) {
+  size_t turn = 0;
+  for (RankOp program : programs)
+    for (auto load : program.getBody()->getOps<LoadWeightsOp>()) {
+      if (load.getStageAttr() != stage)
+        continue;
+      load.removeWeightsAttr();
+      const ArenaLayout::Range *range =
+          optimizer.gathered.empty() ? nullptr : &optimizer.gathered[turn++];
+      if (range)
+        load.setWeightsAttr(BufferAttr::get(program.getContext(),
+                                            BufferSpace::arena, range->offset,
+                                            range->bytes));
+      for (CollectiveOp gather : load.getGathers())
+        for (Operation *user : gather.getResult().getUsers())
+          if (auto task = dyn_cast<TaskOp>(user); task && range)
+            task.setWeightsAttr(load.getWeightsAttr());
+          else if (task)
+            task.removeWeightsAttr();
+    }
+}
+
 /// When the rank's training uses the gradients of each stage: from a backward
 /// to where they are kept or to the update, and to the end if there is none.
 static std::vector<ArenaLayout::RangeUse>
@@ -363,9 +387,15 @@ static void findWeightUses(ModuleOp module, const Stages &stages, int64_t rank,
       for (CollectiveOp gather : gathers)
         for (Operation *user : gather.getResult().getUsers())
           last = std::max(last, pointOf.at(user));
-      for (CollectiveOp gather : gathers)
-        (gather.getRounded() ? rounded : weights)[number].turns.push_back(
-            {pointOf.at(load), last});
+      for (auto *uses : {&weights, &rounded}) {
+        if (llvm::none_of(gathers, [&](CollectiveOp gather) {
+              return gather.getRounded() == (uses == &rounded);
+            }))
+          continue;
+        (*uses)[number].turns.push_back({pointOf.at(load), last});
+        if (load.getRange())
+          (*uses)[number].ranges.push_back(*load.getRange());
+      }
       weights[number].isKept = rounded[number].isKept = true;
     }
   }
@@ -423,12 +453,19 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
   builder.setInsertionPointToEnd(&arena.getBodyRegion().emplaceBlock());
   layout.emit(builder, stages);
 
+  SmallVector<RankOp> programs;
   for (RankOp program : module.getOps<RankOp>())
-    if (program.getMode() == StepMode::train &&
-        static_cast<int64_t>(program.getRank()) == rank)
-      for (auto [stage, of] : llvm::zip(onRank, *versions))
-        if (const ArenaLayout::Optimizer *ranges = layout.optimizerOf(stage))
-          writeVersions(program, stages.nameOf(stage), of, *ranges);
+    if (static_cast<int64_t>(program.getRank()) == rank)
+      programs.push_back(program);
+  for (auto [stage, of] : llvm::zip(onRank, *versions)) {
+    const ArenaLayout::Optimizer *ranges = layout.optimizerOf(stage);
+    if (!ranges)
+      continue;
+    for (RankOp program : programs)
+      if (program.getMode() == StepMode::train)
+        writeVersions(program, stages.nameOf(stage), of, *ranges);
+    writeGathered(programs, stages.nameOf(stage), *ranges);
+  }
   return success();
 }
 
@@ -500,6 +537,7 @@ public:
       return signalPassFailure();
     }
 
+    std::map<int64_t, LoadWeightsOp> loads;
     for (RankOp program : module.getOps<RankOp>()) {
       for (auto together : program.getBody()->getOps<CollectiveOp>())
         if (failed(verifyPlace(*stages, together)))
@@ -510,6 +548,15 @@ public:
             (*ranks)[stage] != static_cast<int64_t>(program.getRank())) {
           load.emitOpError("is of no stage of its rank that has weights to "
                            "update");
+          return signalPassFailure();
+        }
+        LoadWeightsOp first =
+            loads.insert({program.getRank(), load}).first->second;
+        if (load.getRange().has_value() != first.getRange().has_value()) {
+          load.emitOpError("expects a range where others of its rank have one, "
+                           "and only there")
+                  .attachNote(first.getLoc())
+              << "the first one is here";
           return signalPassFailure();
         }
       }

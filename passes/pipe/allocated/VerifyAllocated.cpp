@@ -70,7 +70,14 @@ private:
   /// bf16 copies: verifyGradients and verifyWeights say when.
   static LogicalResult collectFixed(RankArena &arena, const Stages &stages) {
     const int64_t zero = programOf(arena.op->getParentOfType<ModuleOp>()).zero;
+    auto isOtherRange = [](Operation *op, BufferAttr buffer) {
+      auto optimizer = dyn_cast<OptimizerOp>(op);
+      return optimizer && optimizer.getOtherRanges() &&
+             llvm::is_contained(*optimizer.getOtherRanges(), buffer);
+    };
     auto whatIs = [&](Operation *op, BufferAttr buffer) {
+      if (isOtherRange(op, buffer))
+        return Shared::Weights;
       auto place = dyn_cast<PlaceOp>(op);
       if (!place || !place.isUpdated())
         return Shared::Nothing;
@@ -83,7 +90,9 @@ private:
     auto mayShare = [&](Operation *op, BufferAttr buffer, Operation *other,
                         BufferAttr range) {
       const Shared what = whatIs(op, buffer);
-      return what != Shared::Nothing && what == whatIs(other, range) &&
+      if (what == Shared::Nothing || what != whatIs(other, range))
+        return false;
+      return isOtherRange(op, buffer) || isOtherRange(other, range) ||
              cast<PlaceOp>(op).getStage() != cast<PlaceOp>(other).getStage();
     };
     auto add = [&](Operation *op, BufferAttr buffer) -> LogicalResult {
@@ -121,12 +130,12 @@ private:
             optimizer.getRoundedHome(), optimizer.getAside()})
         if (part && failed(add(optimizer, *part)))
           return failure();
-      SmallVector<BufferAttr> oldVersions;
-      if (ArrayAttr given = optimizer.getVersionsAttr())
-        llvm::append_range(oldVersions, given.getAsRange<BufferAttr>());
-      for (BufferAttr version : oldVersions)
-        if (failed(add(optimizer, version)))
-          return failure();
+      for (ArrayAttr given :
+           {optimizer.getVersionsAttr(), optimizer.getOtherRangesAttr()})
+        if (given)
+          for (auto range : given.getAsRange<BufferAttr>())
+            if (failed(add(optimizer, range)))
+              return failure();
       // Updates of a rank come one after the other.
       std::optional<BufferAttr> workspace = optimizer.getWorkspace();
       bool isKnown = llvm::any_of(arena.fixed, [&](const auto &known) {
@@ -301,7 +310,8 @@ private:
     return success();
   }
 
-  /// What is loaded has a home, and is put together in a range.
+  /// What is loaded has a home, and is put together in a range; one, where that
+  /// is not always the same.
   static LogicalResult verifyHome(RankArena &arena, LoadWeightsOp load) {
     OptimizerOp optimizer = arena.optimizerOf(load.getStage());
     const auto gathers = load.getGathers();
@@ -314,6 +324,15 @@ private:
                 : optimizer.getHome().has_value()))
         return load.emitOpError("has no home of the weights that it loads; "
                                 "run pipe-plan-memory");
+    if (load.getWeights().has_value() != optimizer.isTold(true))
+      return load.emitOpError("expects to say where it puts weights together "
+                              "exactly where its stage has other_ranges");
+    for (CollectiveOp gather : gathers)
+      if (load.getWeights() &&
+          (!optimizer.mayBeRead(*load.getWeights()) ||
+           gather.getRounded() != optimizer.isRounded(*load.getWeights())))
+        return load.emitOpError("puts together in ")
+               << *load.getWeights() << " what tasks do not read there";
     return success();
   }
 
@@ -324,10 +343,8 @@ private:
     // Null where there is no such range.
     auto rangeOf = [&](CollectiveOp gather) {
       OptimizerOp optimizer = arena.optimizerOf(gather.getStage());
-      if (!optimizer)
-        return BufferAttr();
-      return gather.getRounded() ? optimizer.getRounded().value_or(BufferAttr())
-                                 : optimizer.getWeights();
+      return optimizer ? gather.getFlatRange(optimizer).value_or(BufferAttr())
+                       : BufferAttr();
     };
     auto share = [&](LoadWeightsOp load, LoadWeightsOp other) {
       return llvm::any_of(load.getGathers(), [&](CollectiveOp one) {
@@ -386,8 +403,13 @@ private:
       if (!weights || found == there.end() ||
           weights.getDefiningOp() != found->second)
         return task.emitOpError("reads weights in ")
-               << optimizer.getNewest()
+               << task.getWeights().value_or(optimizer.getNewest())
                << ", where others are than those that were put together for it";
+      if (task.getWeights() != found->second.getWeights())
+        return task.emitOpError("reads weights in ")
+               << task.getWeights().value_or(optimizer.getNewest())
+               << ", but those that it takes are put together in "
+               << found->second.getWeights().value_or(optimizer.getNewest());
     }
     return success();
   }

@@ -378,12 +378,10 @@ LogicalResult RaceDetector::runLoad(LoadWeightsOp op) {
     if (optimizer.getStage() != op.getStage())
       continue;
     for (CollectiveOp gather : op.getGathers()) {
-      std::optional<BufferAttr> from = optimizer.getHome();
-      std::optional<BufferAttr> to = optimizer.getWeights();
-      if (gather.getRounded()) {
-        from = optimizer.getRoundedHome();
-        to = optimizer.getRounded();
-      }
+      const std::optional<BufferAttr> from = gather.getRounded()
+                                                 ? optimizer.getRoundedHome()
+                                                 : optimizer.getHome();
+      const std::optional<BufferAttr> to = gather.getFlatRange(optimizer);
       if (!from || !to)
         return op.emitOpError("has no home of the weights that it loads; run "
                               "pipe-plan-memory");

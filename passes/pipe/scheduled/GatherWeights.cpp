@@ -4,8 +4,8 @@
 // a rank take turns in a few ranges where their weights are put together for
 // the tasks that read them. A range is loaded as soon as the last task is over
 // that reads what was there before, so that gathers run beside the tasks of
-// stages in other ranges. A body names bytes of the arena, so that a stage has
-// one range; which stages share one is chosen in passes/schedules/SharedRanges.
+// stages in other ranges. Which stage has which range when is chosen in
+// passes/schedules/SharedRanges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,13 +45,15 @@ public:
 private:
   /// The stage whose updated weights each task reads; -1: none.
   SmallVector<int32_t> readersOf(ArrayRef<TaskOp> tasks) const;
-  Value createGathers(int32_t stage, Operation *place);
+  /// `range` is its number where the stage has another one each time.
+  Value createGathers(int32_t stage, std::optional<int64_t> range,
+                      Operation *place);
   void keepSplit(TaskOp update);
 
   const Stages &stages;
   const int64_t replicas, numRanges;
   OpBuilder builder;
-  schedules::RangeOfStage ranges;
+  schedules::WeightRanges ranges;
 };
 
 } // namespace
@@ -76,22 +78,30 @@ SmallVector<int32_t> WeightGatherer::readersOf(ArrayRef<TaskOp> tasks) const {
 void WeightGatherer::chooseRanges(ArrayRef<TaskOp> tasks) {
   SmallVector<int32_t> readers = readersOf(tasks);
   schedules::BytesOfStage bytes;
-  for (int32_t stage : readers)
-    if (stage >= 0 && stages.hasUpdate(stage) && !handsOn(stages, stage))
-      bytes[stage] =
-          llvm::alignTo(stages.updatedBytes(stage), replicas * kShardAlignment);
-  ranges = schedules::weightRanges(readers, bytes, replicas, numRanges);
+  // A task is told of one place: of its weights, or of their bf16 copies.
+  bool mayMove = true;
+  for (int32_t stage : readers) {
+    if (stage < 0 || !stages.hasUpdate(stage) || handsOn(stages, stage))
+      continue;
+    bytes[stage] =
+        llvm::alignTo(stages.updatedBytes(stage), replicas * kShardAlignment);
+    mayMove &= !(stages.readsRounded(stage) && stages.readsMasters(stage));
+  }
+  ranges = schedules::chooseWeightRanges(readers, bytes, replicas, numRanges,
+                                         mayMove);
 }
 
 /// What was put together, of what tasks read: weights, and their bf16 copies.
-Value WeightGatherer::createGathers(int32_t stage, Operation *place) {
+Value WeightGatherer::createGathers(int32_t stage, std::optional<int64_t> range,
+                                    Operation *place) {
   builder.setInsertionPoint(place);
   MLIRContext *context = builder.getContext();
   FlatSymbolRefAttr name = stages.nameOf(stage);
   Location location = stages[stage]->getLoc();
   Value weights = LoadWeightsOp::create(
       builder, location, UpdatedType::get(context, name, ReplicaState::split),
-      name);
+      name, range ? builder.getI64IntegerAttr(*range) : IntegerAttr(),
+      /*weights=*/BufferAttr());
   using runtime::CollectiveKind;
   auto gather = [&](bool isRounded, std::optional<int64_t> bucket) {
     weights = CollectiveOp::create(
@@ -130,9 +140,13 @@ void WeightGatherer::gather(ArrayRef<TaskOp> tasks) {
     if (task.getKind() == TaskKind::update &&
         ranges.contains(stages.numberOf(task.getStage())))
       keepSplit(task);
-  for (const schedules::RangeTurn &turn :
-       schedules::turnsOf(readersOf(tasks), ranges)) {
-    Value weights = createGathers(turn.stage, tasks[turn.freed]);
+  const SmallVector<int32_t> readers = readersOf(tasks);
+  const std::vector<int64_t> chosen = ranges.of(readers);
+  for (const schedules::RangeTurn &turn : schedules::turnsOf(readers, chosen)) {
+    const int64_t range = chosen[turn.tasks.front()];
+    Value weights = createGathers(
+        turn.stage, ranges.areAny() ? std::optional(range) : std::nullopt,
+        tasks[turn.freed]);
     for (int64_t reader : turn.tasks)
       TaskOp(tasks[reader]).setGathered(weights);
   }

@@ -165,11 +165,14 @@ def PipeGatherWeights
     stages in other ranges. Updates work on the part, and nothing is gathered
     behind them.
 
-    A stage has one range. Of all ways to share them that save memory the one is
-    taken that gathers the fewest bytes, then the one with the fewest gathers that no task
-    runs beside, then the one with the smallest ranges; with more than 4096 ways,
-    stages have them in turns, as they first run. Halves of backwards that read
-    no weights need none.
+    Of all ways to give each stage a range that save memory the one is taken
+    that gathers the fewest bytes, then the one with the fewest gathers that no
+    task runs beside, then the one with the smallest ranges; with more than 4096
+    ways, stages have them in turns, as they first run. Where fewer bytes are
+    gathered if stages take any range with room for them, the one whose weights
+    are not read for the longest time (Belady, 1966), loads say which one it is
+    (`range`); not where a stage reads some weights in f32 and bf16 copies of
+    others. Halves of backwards that read no weights need none.
 
     Stages whose weights an owner hands on to others keep them whole, and so do
     all with two copies of the model, and ranks where ranges and parts would take

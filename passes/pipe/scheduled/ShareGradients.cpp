@@ -94,7 +94,7 @@ RangeSharer::RangeSharer(ModuleOp module, const Stages &stages,
     adders.push_back(adds ? plain.stage : -1);
   }
   ranges = schedules::rangesInTurns(adders, numRanges);
-  turns = schedules::turnsOf(adders, ranges);
+  turns = schedules::turnsOf(adders, schedules::rangesOf(adders, ranges));
 }
 
 Value RangeSharer::createKeep(StageUse &use, Value sum) {

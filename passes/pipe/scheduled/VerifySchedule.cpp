@@ -142,6 +142,11 @@ static bool mayTouch(const Stages &stages, Operation *op,
                 task.getKind() == TaskKind::input_gradient));
   if (readsWeights && underWay.isOfGradients())
     return false;
+  // And this reads none of those that its stage updates.
+  if (task && task.getMicroBatch() && !underWay.isOfGradients() &&
+      !underWay.getWeight() &&
+      !stages.readsUpdated(stages.numberOf(task.getStage()), task.getKind()))
+    return false;
   // What is behind the part with which a bucket is whole does not add to it.
   if (auto resume = dyn_cast<ResumeOp>(op); resume && underWay.getBucket()) {
     const BackwardParts parts =

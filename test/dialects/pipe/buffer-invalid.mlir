@@ -130,6 +130,26 @@ module attributes {pipe.program = #pipe.program<replicas = 2>} {
 
 // -----
 
+// optimizer (C11): other ranges are as large as what tasks read.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 3>} {
+  pipe.arena rank 0 bytes 8192 {
+    // expected-error @below {{expects other ranges of the size of #pipe.buffer<arena 0 at 0 bytes 512>, but got #pipe.buffer<arena 0 at 2048 bytes 256>}}
+    pipe.optimizer @s0 shards 2 weights <arena 0 at 0 bytes 512> home <arena 0 at 1536 bytes 256> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16> other_ranges [#pipe.buffer<arena 0 at 2048 bytes 256>]
+  }
+}
+
+// -----
+
+// optimizer (C11): weights that are always there have no other ranges.
+module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
+  pipe.arena rank 0 bytes 8192 {
+    // expected-error @below {{expects no other ranges but of weights that have a home, and no old versions}}
+    pipe.optimizer @s0 shards 2 weights <arena 0 at 0 bytes 512> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16> other_ranges [#pipe.buffer<arena 0 at 2048 bytes 512>]
+  }
+}
+
+// -----
+
 // optimizer (C8): matrices are buckets of their own.
 module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
   pipe.arena rank 0 bytes 4096 {

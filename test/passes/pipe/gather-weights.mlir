@@ -116,3 +116,37 @@
 // A task waits for what is put together for it.
 // RUN: sed -E '/wait_collective %updated_s2 /d;0,/(.*forward @s2 micro_batch 0.*)/s//\1\n    pipe.wait_collective %updated_s2 : !pipe.updated<@s2>/' %t.allocated | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=HASTY
 // HASTY: error: 'pipe.task' op reads weights that are still being put together
+
+// With three ranges interleaved stages are loaded less often if each takes any of them:
+// a load says which, and tasks where that is. What is there before is read no more.
+// RUN: %{zero} | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=interleaved ranks=1" --pipe-synchronize-weights --pipe-share-gradients --pipe-gather-weights=ranges=3 --pipe-verify-unrolled > %t.any
+// RUN: pipewright-opt %t.any %{allocate} > %t.moving
+// RUN: sed -n '/pipe.rank 0 *train/,/pipe.rank 0 *evaluate/p' %t.moving | grep -c load_weights | FileCheck %s --check-prefix=ANY
+// ANY: {{^}}8{{$}}
+// RUN: FileCheck %s --check-prefix=MOVING < %t.moving
+// MOVING: nn.parameter @w0 {pipe.buffers = [#pipe.buffer<weights 0 at 0 bytes 16>]}
+// MOVING: pipe.optimizer @s0 {{.*}} weights [[A:<arena 0 at 0 bytes 1024>]] home {{.*}} other_ranges [#pipe.buffer[[B:<arena 0 at 1024 bytes 1024>]], #pipe.buffer[[C:<arena 0 at 2048 bytes 1024>]]]
+// MOVING: pipe.rank 0 train
+// MOVING: pipe.load_weights in @s0 range 0 weights [[A]]
+// MOVING: pipe.load_weights in @s1 range 1 weights [[B]]
+// MOVING: pipe.load_weights in @s2 range 2 weights [[C]]
+// MOVING: pipe.task forward @s0 micro_batch 0({{.*}}) buffers {{.*}} weights [[A]]
+// MOVING: pipe.task forward @s1 micro_batch 0({{.*}}) buffers {{.*}} weights [[B]]
+// MOVING-NEXT: pipe.load_weights in @s3 range 1 weights [[B]]
+// MOVING: pipe.task forward @s0 micro_batch 1({{.*}}) buffers {{.*}} weights [[A]]
+// MOVING-NEXT: pipe.load_weights in @s1 range 0 weights [[A]]
+// MOVING: pipe.task forward @s1 micro_batch 1({{.*}}) buffers {{.*}} weights [[A]]
+// A backward that reads none is told of none.
+// MOVING: pipe.task backward @s0 micro_batch 0({{.*}}) buffers [] :
+// MOVING: pipe.rank 0 evaluate
+// MOVING: pipe.task evaluate @s0 micro_batch 0({{.*}}) buffers {{.*}} weights [[A]]
+// RUN: sed '0,/@s0 range 0/s//@s0/' %t.any | not pipewright-opt --pipe-insert-transfers --pipe-plan-memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=SOME
+// SOME: error: 'pipe.load_weights' op expects a range where others of its rank have one, and only there
+// RUN: sed -E '0,/(load_weights in @s0 range 0) weights <[^>]*>/s//\1/' %t.moving | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNSAID
+// UNSAID: error: 'pipe.load_weights' op expects to say where it puts weights together exactly where its stage has other_ranges
+// RUN: sed -E '0,/(load_weights in @s0 range 0 weights) <[^>]*>/s//\1 <arena 0 at 64 bytes 1024>/' %t.moving | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=NOWHERE
+// NOWHERE: error: 'pipe.load_weights' op puts together in #pipe.buffer<arena 0 at 64 bytes 1024> what tasks do not read there
+// RUN: sed -E '0,/(forward @s1 micro_batch 1.* weights) <[^>]*>/s//\1 <arena 0 at 1024 bytes 1024>/' %t.moving | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=BEFORE
+// BEFORE: error: 'pipe.task' op reads weights in #pipe.buffer<arena 0 at 1024 bytes 1024>, but those that it takes are put together in #pipe.buffer<arena 0 at 0 bytes 1024>
+// RUN: sed -E '0,/(forward @s1 micro_batch 1.*) weights <[^>]*>/s//\1/' %t.moving | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNTOLD
+// UNTOLD: error: 'pipe.task' op reads weights in #pipe.buffer<arena 0 at 1024 bytes 1024>, but those that it takes are put together in #pipe.buffer<arena 0 at 0 bytes 1024>
