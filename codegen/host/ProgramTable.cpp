@@ -175,9 +175,11 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
   line(home,
        weight.isLearned() ? "" : ", .role = " + wordFor(weight.getRole()).str(),
        elementType.isF32() ? StringRef() : *element,
-       decayText() + (isAlone ? shardText(optimizer, /*isAlone=*/true)
-                      : !shard.empty() && !replicasDo(AllGather) ? shard
-                                                                 : ""));
+       decayText() +
+           (isAlone ? shardText(optimizer, /*isAlone=*/true)
+            : !shard.empty() && (optimizer.getSplit() || !replicasDo(AllGather))
+                ? shard
+                : ""));
   if (place.getGradient()) {
     std::string part;
     if (optimizer && optimizer.getKept())
@@ -213,7 +215,10 @@ LogicalResult TensorWriter::write(pipe::PlaceOp newPlace) {
          "Role::Rounded", home,
          shardText(optimizer, /*isAlone=*/true, /*isRounded=*/true));
   else if (place.getRounded())
-    copy(*place.getRounded(), "Role::Rounded", home);
+    copy(*place.getRounded(), "Role::Rounded", home,
+         optimizer && optimizer.getSplit()
+             ? shardText(optimizer, /*isAlone=*/false, /*isRounded=*/true)
+             : "");
   if (optimizer && optimizer.getVersions())
     for (auto version : optimizer.getVersions()->getAsRange<pipe::BufferAttr>())
       copy(optimizer.partOf(version, place.getBuffer()), "Role::OldVersion",

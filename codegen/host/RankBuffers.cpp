@@ -176,11 +176,13 @@ Local RankBuffers::partOf(const std::string &name, pipe::BufferAttr range) {
   return part;
 }
 
-std::vector<RankBuffers::LoadedPart>
+std::optional<std::vector<RankBuffers::LoadedPart>>
 RankBuffers::loadedParts(pipe::LoadWeightsOp op) {
   const StageLayout *stage = layout.findStage(op.getStage());
   pipe::OptimizerOp optimizer = stage ? stage->optimizer : pipe::OptimizerOp();
   const auto gathers = op.getGathers();
+  if (optimizer && optimizer.getSplit())
+    return std::vector<LoadedPart>();
   const bool hasHome = llvm::all_of(gathers, [&](pipe::CollectiveOp gather) {
     return optimizer && (gather.getRounded() ? optimizer.getRounded() &&
                                                    optimizer.getRoundedHome()
@@ -188,7 +190,7 @@ RankBuffers::loadedParts(pipe::LoadWeightsOp op) {
   });
   if (gathers.empty() || !hasHome) {
     op.emitOpError("has no home of what it loads");
-    return {};
+    return std::nullopt;
   }
   std::string number = std::to_string(stage->number);
   std::vector<LoadedPart> parts;
@@ -217,7 +219,7 @@ LogicalResult RankBuffers::namePlaces(pipe::StepOpInterface op) {
   if (auto fold = dyn_cast<pipe::FoldGradientsOp>(*op))
     return success(!foldedSums(fold).empty());
   if (auto load = dyn_cast<pipe::LoadWeightsOp>(*op))
-    return success(!loadedParts(load).empty());
+    return success(loadedParts(load).has_value());
   SmallVector<pipe::PlaceOp> withCopy;
   for (const pipe::ByteUse &use : op.getByteUses()) {
     bool isGradient = use.kind == pipe::ByteUse::Kind::Gradient;

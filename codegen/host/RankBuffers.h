@@ -61,9 +61,10 @@ public:
   struct LoadedPart {
     Local home, part;
   };
-  /// Of the weights, and of their bf16 copies, if tasks read those, by bucket.
-  /// Empty, with a diagnostic, where there is no place for them.
-  std::vector<LoadedPart> loadedParts(pipe::LoadWeightsOp op);
+  /// Of the weights, and of their bf16 copies, if tasks read those, by bucket;
+  /// none of what is there already. Null, with a diagnostic, where there is no
+  /// place for them.
+  std::optional<std::vector<LoadedPart>> loadedParts(pipe::LoadWeightsOp op);
 
 private:
   Local declare(llvm::StringRef base, pipe::BufferAttr planned);

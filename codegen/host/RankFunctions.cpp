@@ -364,7 +364,10 @@ LogicalResult RankWriter::writeLine(Operation *op) {
       })
       .Case([&](pipe::FoldGradientsOp fold) { return writeFold(fold); })
       .Case([&](pipe::LoadWeightsOp load) -> LogicalResult {
-        for (const auto &[home, part] : buffers.loadedParts(load)) {
+        const auto parts = buffers.loadedParts(load);
+        if (!parts)
+          return failure();
+        for (const auto &[home, part] : *parts) {
           writer.copy(home, part);
           lastWork = {part, " is loaded"};
         }

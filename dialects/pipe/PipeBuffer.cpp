@@ -101,6 +101,11 @@ LogicalResult OptimizerOp::verify() {
     return emitOpError("expects ")
            << bucketsOfKernels().size() << " kernels, but got "
            << getKernels()->size();
+  // (C12)
+  if (getSplit() && (!getShards() || isElsewhere()))
+    return emitOpError(
+        "expects no split weights but of shards that are nowhere "
+        "else");
   // (C11)
   if (ArrayAttr others = getOtherRangesAttr()) {
     if (!getHome() || getVersions())

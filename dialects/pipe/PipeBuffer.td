@@ -99,7 +99,10 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     it updates that, and other stages may have bytes of `weights`, and of
     `rounded`, too. Where they are not always put together in the same bytes,
     `other_ranges` are the others, of what tasks read and in its layout.
-    `rounded_home` is the bf16 copy of that part. Where
+    `rounded_home` is the bf16 copy of that part. Without that, where weights are
+    `split`, a replica has its part of what tasks read in place from step to
+    step, and puts them together there before the first task of a step that
+    reads them. Where
     tasks read bf16 copies alone, `home` stands for all of `weights`, which then
     only says how they lie, and has no bytes. `aside` holds sums of groups of
     micro-batches (`pipe.fold_gradients`), one behind the other, in the layout
@@ -129,6 +132,7 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
       of shards, for each bucket there.
     - (C11) `other_ranges` have the size of what tasks read, and stand beside
       `home` and no `versions`.
+    - (C12) what is `split` has `shards`, and no part of it is elsewhere.
 
     Example:
     ```mlir
@@ -150,9 +154,10 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
     OptionalAttr<Pipe_BufferAttr>:$aside, OptionalAttr<I64Attr>:$elementwise,
     OptionalAttr<Pipe_BufferAttr>:$workspace,
     OptionalAttr<DenseI64ArrayAttr>:$buckets,
-    Pipe_OptionalBuffers:$other_ranges);
+    Pipe_OptionalBuffers:$other_ranges, UnitAttr:$split);
   let assemblyFormat = [{
-    $stage (`kernels` $kernels^)? (`shards` $shards^)? (`buckets` $buckets^)? `weights` $weights
+    $stage (`kernels` $kernels^)? (`shards` $shards^)? (`buckets` $buckets^)?
+    (`split` $split^)? `weights` $weights
     (`home` $home^)? `gradients` $gradients (`kept` $kept^)? (`aside` $aside^)?
     `states` $states `hyper` $hyper (`rounded` $rounded^)?
     (`rounded_home` $rounded_home^)? (`versions` $versions^)?
@@ -161,7 +166,9 @@ def Pipe_OptimizerOp : Pipe_Op<"optimizer", [HasParent<"ArenaOp">]> {
   }];
   let extraClassDeclaration = [{
     /// Whether what tasks read is put together for them.
-    bool isGathered() {
+    bool isGathered() { return getSplit() || isElsewhere(); }
+    /// Whether a replica keeps its part of it elsewhere meanwhile.
+    bool isElsewhere() {
       return getHome() && (!getRounded() || getRoundedHome());
     }
     /// The newest version of what tasks read, where it is always in the same

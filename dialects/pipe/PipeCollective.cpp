@@ -259,6 +259,9 @@ LogicalResult LoadWeightsOp::verify() {
   if (getResult().getType() != split)
     return emitOpError("expects to return ")
            << split << ", but returns " << getResult().getType();
+  // (C2)
+  if (getInPlace() && getRange())
+    return emitOpError("expects no range of what is in place");
   return success();
 }
 
@@ -525,6 +528,8 @@ std::string LoadWeightsOp::getLabel(const StepContext &) {
 }
 ResultBytes LoadWeightsOp::getResultBytes(OpResult) { return {}; }
 ByteUses LoadWeightsOp::getByteUses() {
+  if (getInPlace())
+    return {};
   ByteUses uses = {{ByteUse::Kind::Home}};
   for (CollectiveOp gather : getGathers())
     llvm::append_range(uses, gather.getByteUses());

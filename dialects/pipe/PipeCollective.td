@@ -227,7 +227,8 @@ def Pipe_LoadWeightsOp : Pipe_ScheduledOp<"load_weights"> {
     (`home` of `pipe.optimizer`) to its part of the flat range that tasks read,
     and of the bf16 copies. An `all_gather` over replicas then makes the range
     whole. Tasks take what that makes; behind the last of them other stages may
-    use the bytes.
+    use the bytes. `in_place` the part is there already, and nobody else has the
+    bytes.
 
     In a step it stands in front of a task of its rank. The bytes are free when
     the rank's task before that is over. Where stages of the rank are not always
@@ -236,6 +237,7 @@ def Pipe_LoadWeightsOp : Pipe_ScheduledOp<"load_weights"> {
 
     Constraints:
     - (C1) returns the stage's weights, `split` over replicas.
+    - (C2) what is `in_place` has no `range`.
 
     Life span: made by `pipe-gather-weights`; `pipe-plan-memory` adds `weights`.
 
@@ -247,12 +249,13 @@ def Pipe_LoadWeightsOp : Pipe_ScheduledOp<"load_weights"> {
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$stage,
+    UnitAttr:$in_place,
     OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$range,
     OptionalAttr<Pipe_BufferAttr>:$weights);
   let results = (outs Pipe_UpdatedType:$result);
   let assemblyFormat = [{
-    `in` $stage (`range` $range^)? (`weights` $weights^)? attr-dict
-    `:` type($result)
+    `in` $stage (`in_place` $in_place^)? (`range` $range^)? (`weights` $weights^)?
+    attr-dict `:` type($result)
   }];
   let extraClassDeclaration = [{
     /// What puts together what it loads: weights, their bf16 copies, or both.

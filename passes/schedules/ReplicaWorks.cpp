@@ -175,10 +175,17 @@ void RankWorks::addGathers() {
   for (const RangeTurn &turn : turnsOf(readers, ranges.of(readers)))
     addWork(CollectiveKind::AllGather, "weights", turn.stage, turn.freed,
             turn.tasks.front());
+  std::vector<int32_t> later;
+  if (ranges.empty())
+    later = stagesReadLater(readers);
+  for (int32_t stage : later)
+    addWork(CollectiveKind::AllGather, "weights", stage, 0,
+            llvm::find(readers, stage) - readers.begin());
   auto end = static_cast<int64_t>(tasks.size());
   for (int64_t position = 0; position < end; ++position)
     if (tasks[position].kind == TaskKind::Update &&
-        !ranges.contains(tasks[position].stage))
+        !ranges.contains(tasks[position].stage) &&
+        !llvm::is_contained(later, tasks[position].stage))
       addWork(CollectiveKind::AllGather, "weights", tasks[position].stage,
               position + 1, end);
 }

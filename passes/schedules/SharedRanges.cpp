@@ -205,6 +205,16 @@ WeightRanges pipewright::schedules::chooseWeightRanges(
   return std::get<0>(least) ? WeightRanges() : best;
 }
 
+std::vector<int32_t>
+pipewright::schedules::stagesReadLater(llvm::ArrayRef<int32_t> users) {
+  std::vector<int32_t> later;
+  for (int32_t stage : users.empty() ? users : users.drop_front())
+    if (stage >= 0 && stage != users.front() &&
+        std::find(later.begin(), later.end(), stage) == later.end())
+      later.push_back(stage);
+  return later;
+}
+
 bool pipewright::schedules::savesMemory(llvm::ArrayRef<RangeTurn> turns,
                                         const RangeOfStage &ranges,
                                         const BytesOfStage &bytes,

@@ -92,6 +92,10 @@ WeightRanges chooseWeightRanges(llvm::ArrayRef<int32_t> users,
                                 const BytesOfStage &bytes, int64_t replicas,
                                 int64_t numRanges, bool mayMove);
 
+/// The stages that a rank reads behind its first task, in the order in which it
+/// begins to: what these read can be put together beside the tasks before.
+std::vector<int32_t> stagesReadLater(llvm::ArrayRef<int32_t> users);
+
 /// Whether stages that take turns with their gradients need less than a range
 /// each. One that comes back keeps the part of its replica meanwhile, and what
 /// others send to be added to that is there at the end of its turn.

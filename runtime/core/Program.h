@@ -86,7 +86,8 @@ struct TensorInfo {
   /// its first update begins.
   int64_t stage = -1;
   /// Of a gradient: replicas have whole sums of their own parts alone. Of a
-  /// weight: they have new values of these alone, and tasks read its bf16 copy.
+  /// weight, or its bf16 copy: they have new values of these alone, until the
+  /// next step puts them together, or tasks read its bf16 copy.
   /// Of the optimizer's state, of gradients that are kept in parts, and of
   /// weights that are put together for tasks alone: there is nothing else.
   Sharding shard = {};

@@ -365,7 +365,7 @@ static Hash hashOf(Worker &rank, Buffer buffer) {
 struct SharedWeight {
   /// The positions that hold it, one for each copy.
   std::multiset<int64_t> holders;
-  /// How many of the copies are whole on a replica, and of those in bf16.
+  /// How many of the copies are whole on each replica, and of those in bf16.
   size_t whole = 0, rounded = 0;
 
   bool isCompared(const TensorInfo &copy) const {
@@ -404,7 +404,7 @@ sharedWeights(const Program &program) {
         shared[tensor.name].holders.insert(position);
         shared[tensor.name].whole += !tensor.isSharded();
       }
-      if (tensor.role == Role::Rounded && !tensor.shard.isAlone)
+      if (tensor.role == Role::Rounded && !tensor.isSharded())
         ++shared[tensor.name].rounded;
     }
     ++position;

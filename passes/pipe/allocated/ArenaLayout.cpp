@@ -279,6 +279,7 @@ ArenaLayout::ArenaLayout(const Stages &stages, ArrayRef<int32_t> onRank,
     optimizer.home = of(homeOf);
     optimizer.roundedHome = of(roundedHomeOf);
     optimizer.gathered = std::move(gathered[optimizer.stage]);
+    optimizer.isSplit = uses.split.contains(optimizer.stage);
     for (const nn::OptimizerState &state : choice.keptStates())
       optimizer.states.push_back(
           allocate((!state.isOfMatrices && optimizer.elementwise
@@ -402,7 +403,8 @@ void ArenaLayout::emit(OpBuilder &builder, const Stages &stages) const {
             ? builder.getDenseI64ArrayAttr(optimizer.buckets)
             : DenseI64ArrayAttr(),
         otherRanges.empty() ? ArrayAttr()
-                            : builder.getArrayAttr(otherRanges.getArrayRef()));
+                            : builder.getArrayAttr(otherRanges.getArrayRef()),
+        flag(optimizer.isSplit));
   }
   for (const Region &region : regions)
     RegionOp::create(builder, location, region.name, buffer(region.range));

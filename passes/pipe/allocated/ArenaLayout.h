@@ -14,6 +14,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 
 namespace pipewright::pipe {
 
@@ -58,6 +59,8 @@ public:
     /// Where they are put together, by turn, if that is not always in the same
     /// bytes.
     llvm::SmallVector<Range> gathered;
+    /// A replica has its part of them in place, from step to step.
+    bool isSplit = false;
     /// Where it takes matrices: the bytes in front of them, and room for their
     /// products.
     std::optional<int64_t> elementwise;
@@ -85,6 +88,8 @@ public:
   /// may have the same bytes.
   struct RangeUses {
     std::vector<RangeUse> weights, rounded, gradients;
+    /// The stages whose weights a replica has a part of in place.
+    std::set<int32_t> split;
     /// How many sums of groups of micro-batches may be aside.
     int64_t aside = 0;
   };

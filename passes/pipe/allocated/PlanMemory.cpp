@@ -380,6 +380,10 @@ static void findWeightUses(ModuleOp module, const Stages &stages, int64_t rank,
     for (Operation &op : *program.getBody())
       pointOf[&op] = point++;
     for (auto load : program.getBody()->getOps<LoadWeightsOp>()) {
+      if (load.getInPlace()) {
+        uses.split.insert(stages.numberOf(load.getStageAttr()));
+        continue;
+      }
       auto number = llvm::find(onRank, stages.numberOf(load.getStageAttr())) -
                     onRank.begin();
       const auto gathers = load.getGathers();

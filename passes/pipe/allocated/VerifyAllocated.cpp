@@ -84,8 +84,8 @@ private:
       if (place.getGradient() == buffer)
         return zero >= 2 ? Shared::Gradients : Shared::Nothing;
       OptimizerOp optimizer = arena.optimizerOf(place.getStage());
-      return optimizer && optimizer.isGathered() ? Shared::Weights
-                                                 : Shared::Nothing;
+      return optimizer && optimizer.isElsewhere() ? Shared::Weights
+                                                  : Shared::Nothing;
     };
     auto mayShare = [&](Operation *op, BufferAttr buffer, Operation *other,
                         BufferAttr range) {
@@ -310,8 +310,8 @@ private:
     return success();
   }
 
-  /// What is loaded has a home, and is put together in a range; one, where that
-  /// is not always the same.
+  /// What is loaded has a home, or is split, and is put together in a range;
+  /// one, where that is not always the same.
   static LogicalResult verifyHome(RankArena &arena, LoadWeightsOp load) {
     OptimizerOp optimizer = arena.optimizerOf(load.getStage());
     const auto gathers = load.getGathers();
@@ -319,11 +319,16 @@ private:
       return load.emitOpError("is never put together");
     for (CollectiveOp gather : gathers)
       if (!optimizer ||
-          !(gather.getRounded()
+          !(optimizer.getSplit() ? gather.getFlatRange(optimizer).has_value()
+            : gather.getRounded()
                 ? optimizer.getRounded() && optimizer.getRoundedHome()
                 : optimizer.getHome().has_value()))
         return load.emitOpError("has no home of the weights that it loads; "
                                 "run pipe-plan-memory");
+    if (load.getInPlace() != optimizer.getSplit())
+      return load.emitOpError(
+          "expects to be in place exactly where the weights "
+          "of its stage are split");
     if (load.getWeights().has_value() != optimizer.isTold(true))
       return load.emitOpError("expects to say where it puts weights together "
                               "exactly where its stage has other_ranges");

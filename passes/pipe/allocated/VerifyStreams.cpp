@@ -375,7 +375,7 @@ LogicalResult RaceDetector::runFold(FoldGradientsOp op) {
 /// It reads what is kept, and writes its part of what tasks read.
 LogicalResult RaceDetector::runLoad(LoadWeightsOp op) {
   for (auto optimizer : arena.getBody()->getOps<OptimizerOp>()) {
-    if (optimizer.getStage() != op.getStage())
+    if (optimizer.getStage() != op.getStage() || optimizer.getSplit())
       continue;
     for (CollectiveOp gather : op.getGathers()) {
       const std::optional<BufferAttr> from = gather.getRounded()

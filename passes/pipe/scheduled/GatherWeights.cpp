@@ -1,11 +1,13 @@
-//===- GatherWeights.cpp - Weights are whole only while they are read -----===//
+//===- GatherWeights.cpp - Weights are put together where they are read ---===//
 //
-// With ZeRO-3 a replica keeps its part of a stage's weights, and the stages of
-// a rank take turns in a few ranges where their weights are put together for
-// the tasks that read them. A range is loaded as soon as the last task is over
-// that reads what was there before, so that gathers run beside the tasks of
-// stages in other ranges. Which stage has which range when is chosen in
-// passes/schedules/SharedRanges.
+// Replicas that update a part each of a stage's weights put these together
+// before the first task of the next step that reads them, beside the tasks of
+// other stages, and not behind the update, where nothing is left to run.
+//
+// With ZeRO-3 weights are whole only while they are read: the stages of a rank
+// take turns in a few ranges where they are put together. A range is loaded as
+// soon as the last task is over that reads what was there before. Which stage
+// has which range when is chosen in passes/schedules/SharedRanges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,26 +36,29 @@ namespace {
 class WeightGatherer {
 public:
   WeightGatherer(ModuleOp module, const Stages &stages, int64_t numRanges)
-      : stages(stages), replicas(programOf(module).replicas),
-        numRanges(numRanges), builder(module.getContext()) {}
+      : stages(stages), program(programOf(module)), numRanges(numRanges),
+        builder(module.getContext()) {}
 
-  /// Finds the ranges for the rank's tasks of a training step; none where they
-  /// save no memory.
-  void chooseRanges(ArrayRef<TaskOp> tasks);
+  /// Finds what is gathered for the rank's tasks of a training step: with
+  /// ZeRO-3 in ranges, unless they save no memory; otherwise once, of stages
+  /// that other tasks come before.
+  void choose(ArrayRef<TaskOp> tasks);
   void gather(ArrayRef<TaskOp> tasks);
 
 private:
   /// The stage whose updated weights each task reads; -1: none.
   SmallVector<int32_t> readersOf(ArrayRef<TaskOp> tasks) const;
-  /// `range` is its number where the stage has another one each time.
-  Value createGathers(int32_t stage, std::optional<int64_t> range,
-                      Operation *place);
+  /// Behind `load`, of what that brings.
+  Value createGathers(int32_t stage, LoadWeightsOp load);
+  LoadWeightsOp createLoad(int32_t stage, Operation *place);
   void keepSplit(TaskOp update);
 
   const Stages &stages;
-  const int64_t replicas, numRanges;
+  const ProgramFields program;
+  const int64_t numRanges;
   OpBuilder builder;
   schedules::WeightRanges ranges;
+  std::vector<int32_t> later;
 };
 
 } // namespace
@@ -75,7 +80,7 @@ SmallVector<int32_t> WeightGatherer::readersOf(ArrayRef<TaskOp> tasks) const {
   });
 }
 
-void WeightGatherer::chooseRanges(ArrayRef<TaskOp> tasks) {
+void WeightGatherer::choose(ArrayRef<TaskOp> tasks) {
   SmallVector<int32_t> readers = readersOf(tasks);
   schedules::BytesOfStage bytes;
   // A task is told of one place: of its weights, or of their bf16 copies.
@@ -83,29 +88,37 @@ void WeightGatherer::chooseRanges(ArrayRef<TaskOp> tasks) {
   for (int32_t stage : readers) {
     if (stage < 0 || !stages.hasUpdate(stage) || handsOn(stages, stage))
       continue;
-    bytes[stage] =
-        llvm::alignTo(stages.updatedBytes(stage), replicas * kShardAlignment);
+    bytes[stage] = llvm::alignTo(stages.updatedBytes(stage),
+                                 program.replicas * kShardAlignment);
     mayMove &= !(stages.readsRounded(stage) && stages.readsMasters(stage));
   }
-  ranges = schedules::chooseWeightRanges(readers, bytes, replicas, numRanges,
-                                         mayMove);
+  if (program.zero >= 3)
+    ranges = schedules::chooseWeightRanges(readers, bytes, program.replicas,
+                                           numRanges, mayMove);
+  if (ranges.empty())
+    later = schedules::stagesReadLater(readers);
+  std::erase_if(later, [&](int32_t stage) { return !bytes.contains(stage); });
+}
+
+LoadWeightsOp WeightGatherer::createLoad(int32_t stage, Operation *place) {
+  builder.setInsertionPoint(place);
+  FlatSymbolRefAttr name = stages.nameOf(stage);
+  return LoadWeightsOp::create(
+      builder, stages[stage]->getLoc(),
+      UpdatedType::get(builder.getContext(), name, ReplicaState::split), name,
+      /*in_place=*/UnitAttr(), /*range=*/IntegerAttr(),
+      /*weights=*/BufferAttr());
 }
 
 /// What was put together, of what tasks read: weights, and their bf16 copies.
-Value WeightGatherer::createGathers(int32_t stage, std::optional<int64_t> range,
-                                    Operation *place) {
-  builder.setInsertionPoint(place);
+Value WeightGatherer::createGathers(int32_t stage, LoadWeightsOp load) {
   MLIRContext *context = builder.getContext();
   FlatSymbolRefAttr name = stages.nameOf(stage);
-  Location location = stages[stage]->getLoc();
-  Value weights = LoadWeightsOp::create(
-      builder, location, UpdatedType::get(context, name, ReplicaState::split),
-      name, range ? builder.getI64IntegerAttr(*range) : IntegerAttr(),
-      /*weights=*/BufferAttr());
+  Value weights = load;
   using runtime::CollectiveKind;
   auto gather = [&](bool isRounded, std::optional<int64_t> bucket) {
     weights = CollectiveOp::create(
-        builder, location, UpdatedType::get(context, name),
+        builder, load.getLoc(), UpdatedType::get(context, name),
         CollectiveKindAttr::get(context, CollectiveKind::AllGather),
         isRounded ? builder.getUnitAttr() : UnitAttr(),
         /*weight=*/FlatSymbolRefAttr(),
@@ -136,17 +149,27 @@ void WeightGatherer::keepSplit(TaskOp update) {
 }
 
 void WeightGatherer::gather(ArrayRef<TaskOp> tasks) {
-  for (TaskOp task : tasks)
+  for (TaskOp task : tasks) {
+    const int32_t stage = stages.numberOf(task.getStage());
     if (task.getKind() == TaskKind::update &&
-        ranges.contains(stages.numberOf(task.getStage())))
+        (ranges.contains(stage) || llvm::is_contained(later, stage)))
       keepSplit(task);
+  }
   const SmallVector<int32_t> readers = readersOf(tasks);
+  for (int32_t stage : later) {
+    LoadWeightsOp load = createLoad(stage, tasks.front());
+    load.setInPlace(true);
+    Value weights = createGathers(stage, load);
+    for (auto [task, reader] : llvm::zip_equal(tasks, readers))
+      if (reader == stage)
+        TaskOp(task).setGathered(weights);
+  }
   const std::vector<int64_t> chosen = ranges.of(readers);
   for (const schedules::RangeTurn &turn : schedules::turnsOf(readers, chosen)) {
-    const int64_t range = chosen[turn.tasks.front()];
-    Value weights = createGathers(
-        turn.stage, ranges.areAny() ? std::optional(range) : std::nullopt,
-        tasks[turn.freed]);
+    LoadWeightsOp load = createLoad(turn.stage, tasks[turn.freed]);
+    if (ranges.areAny())
+      load.setRange(chosen[turn.tasks.front()]);
+    Value weights = createGathers(turn.stage, load);
     for (int64_t reader : turn.tasks)
       TaskOp(tasks[reader]).setGathered(weights);
   }
@@ -166,7 +189,7 @@ public:
           << ranges.getValue();
       return signalPassFailure();
     }
-    if (programOf(module).zero < 3)
+    if (programOf(module).zero == 0)
       return;
     FailureOr<Stages> stages = Stages::read(module);
     if (failed(stages))
@@ -186,7 +209,7 @@ public:
           auto [gatherer, isNew] =
               gatherers.try_emplace(rank, module, *stages, ranges);
           if (mode == StepMode::train)
-            gatherer->second.chooseRanges(ofRank);
+            gatherer->second.choose(ofRank);
           gatherer->second.gather(ofRank);
         }
       }

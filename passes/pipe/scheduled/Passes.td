@@ -154,16 +154,21 @@ def PipeInterleaveSums
 
 def PipeGatherWeights
     : Pass<"pipe-gather-weights", "::mlir::ModuleOp"> {
-  let summary = "Put weights together only for the tasks that read them";
+  let summary = "Put weights together where tasks read them, or only for these";
   let description = [{
-    Changes steps of modules with `zero` 3 (ZeRO-3; Rajbhandari et al., 2020).
-    A replica keeps its part of a stage's weights from step to step, and the
-    stages of a rank take turns in at most `ranges` ranges: for tasks that read them the
-    weights of a stage are loaded there (`pipe.load_weights`) and gathered over
-    replicas, in training and in evaluation. That begins when the last task is
-    over that reads what was there before, so that it runs beside tasks of
-    stages in other ranges. Updates work on the part, and nothing is gathered
-    behind them.
+    Changes steps in which replicas update a part each of the weights. Behind
+    the updates that end a step nothing is left to run beside gathers. So those
+    of stages that a rank reads behind its first task begin the next step
+    (`pipe.load_weights in_place`), in the order in which they are read, beside
+    the tasks of stages before, and so in evaluation.
+
+    With `zero` 3 (ZeRO-3; Rajbhandari et al., 2020) a replica keeps its part of
+    a stage's weights elsewhere from step to step, and the stages of a rank take
+    turns in at most `ranges` ranges: for tasks that read them the weights of a
+    stage are loaded there (`pipe.load_weights`) and gathered over replicas, in
+    training and in evaluation. That begins when the last task is over that
+    reads what was there before, so that it runs beside tasks of stages in other
+    ranges. Updates work on the part, and nothing is gathered behind them.
 
     Of all ways to give each stage a range that save memory the one is taken
     that gathers the fewest bytes, then the one with the fewest gathers that no
@@ -175,9 +180,10 @@ def PipeGatherWeights
     others. Halves of backwards that read no weights need none.
 
     Stages whose weights an owner hands on to others keep them whole, and so do
-    all with two copies of the model, and ranks where ranges and parts would take
-    as much as the whole weights, whatever the way: those with no more stages than
-    `ranges`, with few replicas, or with stages of very different sizes.
+    all with two copies of the model. Ranks where ranges and parts would take as
+    much as the whole weights, whatever the way, are as with less of `zero`:
+    those with no more stages than `ranges`, with few replicas, or with stages of
+    very different sizes.
 
     ```mlir
     %h, %st = pipe.task forward @s0 micro_batch 1 (%x) : ...

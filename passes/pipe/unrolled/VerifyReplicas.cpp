@@ -281,7 +281,7 @@ void ReplicaVerifier::verifyLoaded() {
       continue;
     const int32_t stage = stages.numberOf(load.getStage());
     loaded.insert(stage);
-    if (program.zero < 3 || !stages.hasUpdate(stage))
+    if (program.zero < (load.getInPlace() ? 1 : 3) || !stages.hasUpdate(stage))
       report(load) << "expects a stage whose weights replicas have parts of: "
                       "'zero' is "
                    << program.zero;

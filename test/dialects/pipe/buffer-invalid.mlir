@@ -150,6 +150,16 @@ module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
 
 // -----
 
+// optimizer (C12): weights of one replica are whole.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+  pipe.arena rank 0 bytes 8192 {
+    // expected-error @below {{expects no split weights but of shards that are nowhere else}}
+    pipe.optimizer @s0 split weights <arena 0 at 0 bytes 512> gradients <arena 0 at 512 bytes 512> states [] hyper <arena 0 at 1024 bytes 16>
+  }
+}
+
+// -----
+
 // optimizer (C8): matrices are buckets of their own.
 module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
   pipe.arena rank 0 bytes 4096 {

@@ -529,3 +529,17 @@ pipe.step train {
   %l = pipe.load_weights in @s0 : !pipe.updated<@s0>
 }
 }
+
+// -----
+
+// load_weights (C2): what is in place takes no range.
+module attributes {pipe.program = #pipe.program<replicas = 2>} {
+pipe.stage @s0 {
+  pipe.forward sources [] {
+  }
+}
+pipe.step train {
+  // expected-error @below {{expects no range of what is in place}}
+  %l = pipe.load_weights in @s0 in_place range 0 : !pipe.updated<@s0, split>
+}
+}

@@ -46,6 +46,10 @@ pipe.rank 0 train {
   pipe.wait_collective %p : !pipe.gradient<@s0, split>
   // CHECK: %loaded_s0 = pipe.load_weights in @s0 : <@s0, split>
   %l = pipe.load_weights in @s0 : !pipe.updated<@s0, split>
+  // CHECK: pipe.load_weights in @s0 in_place : <@s0, split>
+  %ip = pipe.load_weights in @s0 in_place : !pipe.updated<@s0, split>
+  // CHECK: pipe.load_weights in @s0 range 1 weights <arena 0 at 0 bytes 64> : <@s0, split>
+  %m = pipe.load_weights in @s0 range 1 weights <arena 0 at 0 bytes 64> : !pipe.updated<@s0, split>
   // CHECK: %kept_s0 = pipe.keep_gradients in @s0(%{{.*}}) : <@s0, split>
   %k = pipe.keep_gradients in @s0 (%p) : !pipe.gradient<@s0, split>
   // CHECK: %folded_s0 = pipe.fold_gradients in @s0(%{{.*}}) group 1 of 4 : <@s0, partial>

@@ -71,11 +71,46 @@
 // One range for each stage but one, and a range for each: there is nothing to save.
 // RUN: %{zero} | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=1" --pipe-synchronize-weights --pipe-gather-weights=ranges=3 --pipe-verify-unrolled | sed '/pipe.step *evaluate/,$d' | grep -c load_weights | FileCheck %s --check-prefix=THREE
 // THREE: {{^}}4{{$}}
-// RUN: %{zero} | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=1" --pipe-synchronize-weights --pipe-gather-weights=ranges=4 --pipe-verify-unrolled | not grep load_weights
+// RUN: %{zero} | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=1" --pipe-synchronize-weights --pipe-gather-weights=ranges=4 --pipe-verify-unrolled | FileCheck %s --check-prefix=LATER
 // Two replicas have half each: two ranges would save nothing, one does.
 // RUN: sed -e 's/#pipe.program</&replicas = 2, zero = 3, /' %inputs/pipe/chain.mlir | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=1" %{split} --pipe-verify-unrolled | sed '/pipe.step *evaluate/,$d' | grep -c load_weights | FileCheck %s --check-prefix=HALF
 // HALF: {{^}}6{{$}}
-// RUN: %{zero} | sed 's/zero = 3/zero = 2/' | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=1" %{split} | not grep load_weights
+// So they are with ZeRO-1 and 2: weights are put together in place where the next step
+// reads them, in one order; but those of the stage that begins it behind its update.
+// RUN: %{zero} | sed 's/zero = 3/zero = 1/' | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=1" %{split} --pipe-verify-unrolled > %t.later
+// RUN: FileCheck %s --check-prefix=LATER < %t.later
+// LATER: pipe.step train
+// LATER: pipe.load_weights in @s1 in_place
+// LATER: pipe.load_weights in @s2 in_place
+// LATER: pipe.load_weights in @s3 in_place
+// LATER-NOT: load_weights
+// LATER: %[[S3:.*]] = pipe.collective all_gather in @s3(
+// LATER: pipe.task forward @s0 micro_batch 0(%{{[^,]*}}) :
+// LATER: pipe.task forward @s3 micro_batch 0({{.*}}, %[[S3]])
+// LATER: pipe.task update @s0
+// LATER-NEXT: pipe.collective all_gather in @s0
+// LATER-NOT: all_gather
+// LATER: pipe.step evaluate
+// LATER-COUNT-3: in_place
+// LATER-NOT: all_gather in @s0
+// RUN: pipewright-opt %t.later %{allocate} > %t.split
+// RUN: FileCheck %s --check-prefix=SPLIT < %t.split
+// SPLIT: pipe.optimizer @s0 {{.*}} shards 8 weights
+// SPLIT: pipe.optimizer @s1 {{.*}} shards 8 split weights
+// SPLIT: pipe.rank 0 train
+// SPLIT: pipe.load_weights in @s1 in_place
+// SPLIT: %[[ONE:.*]] = pipe.collective all_gather in @s1
+// SPLIT: pipe.task forward @s0 micro_batch 3
+// SPLIT: pipe.wait_collective %[[ONE]]
+// SPLIT: pipe.task forward @s1 micro_batch 0
+// RUN: sed 's/ in_place//' %t.later | not pipewright-opt --pipe-verify-unrolled -o /dev/null 2>&1 | FileCheck %s --check-prefix=LEVEL1
+// LEVEL1: error: 'pipe.load_weights' op expects a stage whose weights replicas have parts of: 'zero' is 1
+// RUN: sed 's/ split weights/ weights/' %t.split | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=PLACE
+// PLACE: error: 'pipe.load_weights' op has no home of the weights that it loads; run pipe-plan-memory
+// RUN: sed 's/shards 8 weights/shards 8 split weights/' %t.split | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=FIRST
+// FIRST: error: 'pipe.task' op reads weights in {{.*}}, where others are than those that were put together for it
+// RUN: sed '/wait_collective .*s1 *:.*updated<@s1>/d' %t.split | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=SOON
+// SOON: error: 'pipe.task' op reads weights that are still being put together
 // RUN: not pipewright-opt %t --pipe-gather-weights=ranges=0 -o /dev/null 2>&1 | FileCheck %s --check-prefix=RANGES
 // RANGES: error: pipe-gather-weights expects ranges of at least 1, but got 0
 

@@ -130,6 +130,30 @@ TEST(ReplicaWorks, AllSchedulesAreProven) {
   EXPECT_GE(proven, 150);
 }
 
+TEST(ReplicaWorks, NewWeightsArePutTogetherInTheNextStep) {
+  EXPECT_EQ(stagesReadLater({2, -1, 0, 2, 1, 0}), (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(stagesReadLater({-1, 1}), (std::vector<int32_t>{1}));
+  EXPECT_TRUE(stagesReadLater({}).empty());
+  // Of two stages on a rank; that of the first one stands behind its update.
+  Schedule schedule = buildSchedule("interleaved", 2, 4, 4);
+  std::vector<Work> works =
+      cantFail(addReplicaWorks(schedule, {.replicas = 2, .level = 1}));
+  for (int32_t stage : {0, 2}) {
+    auto gather = llvm::find_if(works, [&](const Work &work) {
+      return work.name == "weights of s" + std::to_string(stage);
+    });
+    ASSERT_NE(gather, works.end());
+    const Work::Member &member = gather->members[0];
+    const auto &tasks = schedule.order[0];
+    if (stage == 2) {
+      EXPECT_EQ(member.posted, 0);
+      EXPECT_EQ(tasks[member.waited], Task::forward(2, 0));
+    } else {
+      EXPECT_EQ(tasks[member.posted - 1], Task::update(0));
+    }
+  }
+}
+
 TEST(SharedRanges, TurnsEndWhereAnotherStageBegins) {
   const std::vector<int32_t> users = {0, 0, 2, -1, 1, 0, 2};
   std::vector<RangeTurn> turns =
