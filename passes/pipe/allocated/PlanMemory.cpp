@@ -294,16 +294,18 @@ static void writeGathered(ArrayRef<RankOp> programs, FlatSymbolRefAttr stage,
   size_t turn = 0;
   for (RankOp program : programs)
     for (auto load : program.getBody()->getOps<LoadWeightsOp>()) {
-      if (load.getStageAttr() != stage)
+      const auto gathers = load.getGathers();
+      if (load.getStageAttr() != stage || gathers.empty())
         continue;
       load.removeWeightsAttr();
-      const ArenaLayout::Range *range =
-          optimizer.gathered.empty() ? nullptr : &optimizer.gathered[turn++];
+      const ArenaLayout::Range *range = turn < optimizer.gathered.size()
+                                            ? &optimizer.gathered[turn++]
+                                            : nullptr;
       if (range)
         load.setWeightsAttr(BufferAttr::get(program.getContext(),
                                             BufferSpace::arena, range->offset,
                                             range->bytes));
-      for (CollectiveOp gather : load.getGathers())
+      for (CollectiveOp gather : gathers)
         for (Operation *user : gather.getResult().getUsers())
           if (auto task = dyn_cast<TaskOp>(user); task && range)
             task.setWeightsAttr(load.getWeightsAttr());
