@@ -154,8 +154,8 @@ static std::vector<Row> rowsOf(const Platform &platform) {
          o.evalEvery = parseInteger("--eval-every", t, 1);
        }},
       {"--compare-every", "N",
-       "compare weights that several ranks hold every N steps (1000); 0: "
-       "only before the first and after the last",
+       "compare weights that several ranks hold whole between steps every N "
+       "steps (1000); 0: only before the first and after the last",
        [](O &o, const Text &t) {
          o.compareEvery = parseInteger("--compare-every", t, 0);
        }},

@@ -134,9 +134,8 @@ LogicalResult BodyVerifier::verifyOp(Operation &op) {
       BufferAttr place = arena.readOf(read, stage, body);
       // A task is told of one place, of what the stage reads.
       OptimizerOp optimizer = arena.optimizerOf(stage.getSymName());
-      if (optimizer && optimizer.isTold(isa<EvaluateOp>(body)) &&
-          optimizer.getRounded() && place &&
-          overlap(place, optimizer.getWeights()))
+      if (arena.isTold(read, stage, body) && !read.isWorkingCopy() &&
+          optimizer.getRounded())
         return op.emitOpError("reads a trained weight in f32, but tasks of its "
                               "stage are told where bf16 copies are");
       if (buffer != place)

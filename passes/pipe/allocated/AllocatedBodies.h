@@ -75,14 +75,12 @@ struct RankArena {
   /// Fails where `writer` writes into the fixed part.
   mlir::LogicalResult verifyWrite(mlir::Operation *writer, BufferAttr buffer);
 
-  /// Null where the stage has no such copy of the weight.
-  BufferAttr weightOf(nn::ParameterOp read, llvm::StringRef stage) {
+  /// Null where the stage has no copy of the weight.
+  PlaceOp placeOf(mlir::FlatSymbolRefAttr weight, llvm::StringRef stage) {
     for (auto place : op.getBody()->getOps<PlaceOp>())
-      if (place.getWeightAttr() == read.getWeightAttr() &&
-          place.getStage() == stage)
-        return read.isWorkingCopy() ? place.getRounded().value_or(BufferAttr())
-                                    : place.getBuffer();
-    return BufferAttr();
+      if (place.getWeightAttr() == weight && place.getStage() == stage)
+        return place;
+    return PlaceOp();
   }
 
   /// Null where a stage has nothing to train.
@@ -93,27 +91,38 @@ struct RankArena {
     return OptimizerOp();
   }
 
+  /// Whether tasks are told where weights are that the stage updates: these,
+  /// or their bf16 copies.
+  bool isTold(nn::ParameterOp read, StageOp stage, mlir::Operation *body) {
+    PlaceOp place = placeOf(read.getWeightAttr(), stage.getSymName());
+    OptimizerOp optimizer = optimizerOf(stage.getSymName());
+    return place && place.isUpdated() && optimizer &&
+           optimizer.isTold(llvm::isa<EvaluateOp>(body));
+  }
+
   /// Where a body of a stage finds a weight: at a distance from where the task
-  /// is told that they are; otherwise in its place.
+  /// is told that they are; otherwise in its place. Null where the stage has no
+  /// such copy of it.
   BufferAttr readOf(nn::ParameterOp read, StageOp stage,
                     mlir::Operation *body) {
-    BufferAttr place = weightOf(read, stage.getSymName());
-    OptimizerOp optimizer = optimizerOf(stage.getSymName());
-    if (!place || !optimizer ||
-        !optimizer.isTold(llvm::isa<EvaluateOp>(body)) ||
-        !overlap(place, optimizer.getNewest()))
-      return place;
-    return BufferAttr::get(place.getContext(), BufferSpace::weights, 0,
-                           place.getOffset() -
-                               optimizer.getNewest().getOffset(),
-                           place.getBytes());
+    PlaceOp place = placeOf(read.getWeightAttr(), stage.getSymName());
+    if (!place)
+      return BufferAttr();
+    BufferAttr buffer = read.isWorkingCopy()
+                            ? place.getRounded().value_or(BufferAttr())
+                            : place.getBuffer();
+    if (!buffer || !isTold(read, stage, body))
+      return buffer;
+    return BufferAttr::get(
+        buffer.getContext(), BufferSpace::weights, 0,
+        buffer.getOffset() -
+            optimizerOf(stage.getSymName()).getNewest().getOffset(),
+        buffer.getBytes());
   }
 
   BufferAttr gradientOf(mlir::FlatSymbolRefAttr weight, llvm::StringRef stage) {
-    for (auto place : op.getBody()->getOps<PlaceOp>())
-      if (place.getWeightAttr() == weight && place.getStage() == stage)
-        return place.getGradient().value_or(BufferAttr());
-    return BufferAttr();
+    PlaceOp place = placeOf(weight, stage);
+    return place ? place.getGradient().value_or(BufferAttr()) : BufferAttr();
   }
 };
 

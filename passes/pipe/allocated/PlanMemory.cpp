@@ -556,6 +556,14 @@ public:
                            "update");
           return signalPassFailure();
         }
+        auto gathers = load.getGathers();
+        if (load.getRange() && llvm::any_of(gathers, [&](CollectiveOp gather) {
+              return gather.getRounded() != gathers.front().getRounded();
+            })) {
+          load.emitOpError("expects no range of a stage that reads some "
+                           "weights in f32 and bf16 copies of others");
+          return signalPassFailure();
+        }
         LoadWeightsOp first =
             loads.insert({program.getRank(), load}).first->second;
         if (load.getRange().has_value() != first.getRange().has_value()) {

@@ -389,6 +389,9 @@ private:
         there[load.getStage()] = load;
       }
       auto task = dyn_cast<TaskOp>(op);
+      // A replica has a part of what that makes.
+      if (task && task.getKind() == TaskKind::update)
+        there.erase(task.getStage());
       OptimizerOp optimizer =
           task ? arena.optimizerOf(task.getStage()) : OptimizerOp();
       if (!optimizer || !optimizer.isGathered() || !task.getMicroBatch() ||

@@ -135,7 +135,8 @@ static bool mayTouch(const Stages &stages, Operation *op,
       isa<InputOp, HoldOp, GradientOfOp, WeightOfOp>(op))
     return false;
   // These read weights, and use no gradients.
-  auto task = dyn_cast<TaskOp>(op);
+  auto resume = dyn_cast<ResumeOp>(op);
+  auto task = resume ? resume.getTask() : dyn_cast<TaskOp>(op);
   const bool readsWeights =
       isa<LoadWeightsOp>(op) ||
       (task && (task.getKind() == TaskKind::forward ||
@@ -148,7 +149,7 @@ static bool mayTouch(const Stages &stages, Operation *op,
       !stages.readsUpdated(stages.numberOf(task.getStage()), task.getKind()))
     return false;
   // What is behind the part with which a bucket is whole does not add to it.
-  if (auto resume = dyn_cast<ResumeOp>(op); resume && underWay.getBucket()) {
+  if (resume && underWay.isOfGradients() && underWay.getBucket()) {
     const BackwardParts parts =
         backwardParts(stages, stages.numberOf(resume.getStageAttr()),
                       resume.getTask().getKind());

@@ -287,6 +287,8 @@ void ReplicaVerifier::verifyLoaded() {
                    << program.zero;
     else if (updated.contains(stage))
       report(load) << "is behind the update of its stage";
+    if (load.getGathers().empty())
+      report(load) << "is never put together";
   }
   for (TaskOp task : tasks) {
     const int32_t stage = stages.numberOf(task.getStageAttr());

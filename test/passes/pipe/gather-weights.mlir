@@ -185,3 +185,7 @@
 // BEFORE: error: 'pipe.task' op reads weights in #pipe.buffer<arena 0 at 1024 bytes 1024>, but those that it takes are put together in #pipe.buffer<arena 0 at 0 bytes 1024>
 // RUN: sed -E '0,/(forward @s1 micro_batch 1.*) weights <[^>]*>/s//\1/' %t.moving | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=UNTOLD
 // UNTOLD: error: 'pipe.task' op reads weights in #pipe.buffer<arena 0 at 1024 bytes 1024>, but those that it takes are put together in #pipe.buffer<arena 0 at 0 bytes 1024>
+// RUN: sed -E '0,/%loaded_s2 = pipe.load_weights.*/s//&\n    %again = pipe.load_weights in @s2 range 0 : <@s2, split>/' %t.any | not pipewright-opt --pipe-verify-unrolled -o /dev/null 2>&1 | FileCheck %s --check-prefix=TOGETHER
+// TOGETHER: error: 'pipe.load_weights' op is never put together
+// RUN: pipewright-opt %t.any --pipe-insert-transfers | sed -E '0,/%loaded_s0 = pipe.load_weights.*/s//&\n    %r = pipe.collective all_gather rounded in @s0(%loaded_s0) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0>\n    pipe.wait_collective %r : !pipe.updated<@s0>/' | not pipewright-opt --pipe-plan-memory -o /dev/null 2>&1 | FileCheck %s --check-prefix=BOTH
+// BOTH: error: 'pipe.load_weights' op expects no range of a stage that reads some weights in f32 and bf16 copies of others
