@@ -2,9 +2,12 @@
 
 #include "test/doubles/cuda/Internal.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <execinfo.h>
+#include <unistd.h>
 
 using namespace pipewright::doubles;
 
@@ -111,6 +114,26 @@ CUresult pipewright::doubles::toResult(const pipewright::ptx::Fault &fault) {
 // Start and errors
 //===----------------------------------------------------------------------===//
 
+/// A crash in a thread of a stream says where it was, and ends the process.
+static void tellCrash(int number) {
+  static const char text[] = "libcuda double: a crash:\n";
+  [[maybe_unused]] const ssize_t told =
+      ::write(STDERR_FILENO, text, sizeof text - 1);
+  void *frames[64];
+  backtrace_symbols_fd(frames, backtrace(frames, 64), STDERR_FILENO);
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+}
+
+static void watchForCrashes() {
+  // The first call may allocate, which no handler may.
+  void *frame = nullptr;
+  backtrace(&frame, 1);
+  struct sigaction known = {};
+  if (sigaction(SIGSEGV, nullptr, &known) == 0 && known.sa_handler == SIG_DFL)
+    std::signal(SIGSEGV, tellCrash);
+}
+
 CUresult CUDAAPI cuInit(unsigned flags) {
   State &all = state();
   std::lock_guard<std::mutex> lock(all.mutex);
@@ -118,6 +141,7 @@ CUresult CUDAAPI cuInit(unsigned flags) {
     return CUDA_ERROR_INVALID_VALUE;
   if (all.initialised)
     return CUDA_SUCCESS;
+  watchForCrashes();
   all.settings = Settings::fromEnvironment();
   if (all.settings.gpus == 0)
     return CUDA_ERROR_NO_DEVICE;
