@@ -497,6 +497,30 @@ static LogicalResult verifyPlace(const Stages &stages, CollectiveOp op) {
          << "' does not hold";
 }
 
+/// A load is of a stage of its rank. Either all loads of a rank, of which
+/// `first` is one, name ranges, each for one kind of weights, or none does.
+static LogicalResult verifyLoad(const Stages &stages, ArrayRef<int32_t> ranks,
+                                LoadWeightsOp load, LoadWeightsOp first) {
+  const int32_t stage = stages.numberOf(load.getStage());
+  const auto rank =
+      static_cast<int64_t>(cast<RankOp>(load->getParentOp()).getRank());
+  if (stage < 0 || !stages.hasUpdate(stage) || ranks[stage] != rank)
+    return load.emitOpError("is of no stage of its rank that has weights to "
+                            "update");
+  auto gathers = load.getGathers();
+  if (load.getRange() && llvm::any_of(gathers, [&](CollectiveOp gather) {
+        return gather.getRounded() != gathers.front().getRounded();
+      }))
+    return load.emitOpError("expects no range of a stage that reads some "
+                            "weights in f32 and bf16 copies of others");
+  if (load.getRange().has_value() == first.getRange().has_value())
+    return success();
+  InFlightDiagnostic diagnostic = load.emitOpError(
+      "expects a range where others of its rank have one, and only there");
+  diagnostic.attachNote(first.getLoc()) << "the first one is here";
+  return diagnostic;
+}
+
 class PlanMemory : public pipe::impl::PipePlanMemoryBase<PlanMemory> {
 public:
   using PipePlanMemoryBase::PipePlanMemoryBase;
@@ -549,30 +573,10 @@ public:
         if (failed(verifyPlace(*stages, together)))
           return signalPassFailure();
       for (auto load : program.getBody()->getOps<LoadWeightsOp>()) {
-        const int32_t stage = stages->numberOf(load.getStage());
-        if (stage < 0 || !stages->hasUpdate(stage) ||
-            (*ranks)[stage] != static_cast<int64_t>(program.getRank())) {
-          load.emitOpError("is of no stage of its rank that has weights to "
-                           "update");
-          return signalPassFailure();
-        }
-        auto gathers = load.getGathers();
-        if (load.getRange() && llvm::any_of(gathers, [&](CollectiveOp gather) {
-              return gather.getRounded() != gathers.front().getRounded();
-            })) {
-          load.emitOpError("expects no range of a stage that reads some "
-                           "weights in f32 and bf16 copies of others");
-          return signalPassFailure();
-        }
         LoadWeightsOp first =
             loads.insert({program.getRank(), load}).first->second;
-        if (load.getRange().has_value() != first.getRange().has_value()) {
-          load.emitOpError("expects a range where others of its rank have one, "
-                           "and only there")
-                  .attachNote(first.getLoc())
-              << "the first one is here";
+        if (failed(verifyLoad(*stages, *ranks, load, first)))
           return signalPassFailure();
-        }
       }
     }
 

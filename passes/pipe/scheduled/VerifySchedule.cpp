@@ -143,7 +143,8 @@ static bool mayTouch(const Stages &stages, Operation *op,
                 task.getKind() == TaskKind::input_gradient));
   if (readsWeights && underWay.isOfGradients())
     return false;
-  // And this reads none of those that its stage updates.
+  // A task that reads no weights which its stage updates may run while these
+  // are put together.
   if (task && task.getMicroBatch() && !underWay.isOfGradients() &&
       !underWay.getWeight() &&
       !stages.readsUpdated(stages.numberOf(task.getStage()), task.getKind()))
