@@ -66,9 +66,13 @@ def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
            "layers of each), annotated[:NAME] (the stages of "
            "nn.configurations), deepspeed-uniform, deepspeed-parameters, "
            "torchgpipe-size, torchgpipe-time:FILE">,
-    Option<"memoryLimit", "memory-limit", "int64_t", "0",
+    ListOption<"memoryLimit", "memory-limit", "int64_t",
            "The bytes of weights, gradients, states and kept values that no "
-           "stage exceeds under 1f1b, of balance step; 0 is no limit">
+           "stage exceeds under 1f1b, of balance step: one number for all "
+           "stages, or one for each; none is no limit">,
+    ListOption<"rankOfStage", "rank-of-stage", "int64_t",
+           "Where each stage will be, on a machine whose ranks are not alike; "
+           "without it they go round the ranks">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

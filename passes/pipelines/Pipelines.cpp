@@ -58,7 +58,10 @@ void buildStagedPipeline(OpPassManager &pm,
   pipe::PipePartitionStagesOptions partition;
   partition.stages = options.stages;
   partition.balance = options.balance;
-  partition.memoryLimit = options.stageMemory;
+  partition.memoryLimit.assign(options.stageMemory.begin(),
+                               options.stageMemory.end());
+  partition.rankOfStage.assign(options.rankOfStage.begin(),
+                               options.rankOfStage.end());
   pipe::PipeRematerializeOptions rematerialize;
   // What is pointwise is chosen where it is decided what to keep.
   auto wordsWith =

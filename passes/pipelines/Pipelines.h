@@ -66,9 +66,12 @@ struct StagedPipelineOptions
                          llvm::cl::desc("Number of stages of the model")};
   Option<std::string> balance{*this, "balance", llvm::cl::init("flops"),
                               llvm::cl::desc("See pipe-partition-stages")};
-  Option<int64_t> stageMemory{
-      *this, "stage-memory", llvm::cl::init(0),
+  ListOption<int64_t> stageMemory{
+      *this, "stage-memory",
       llvm::cl::desc("memory-limit of pipe-partition-stages")};
+  ListOption<int64_t> rankOfStage{
+      *this, "rank-of-stage",
+      llvm::cl::desc("rank-of-stage of pipe-partition-stages")};
   Option<std::string> remat{*this, "remat", llvm::cl::init("none"),
                             llvm::cl::desc("none, pointwise (see "
                                            "pipe-differentiate), or full (see "

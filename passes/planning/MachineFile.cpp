@@ -46,8 +46,9 @@ std::string pipewright::writeMachine(const MeasuredMachine &machine) {
   os << firstLine << "\n";
   for (const auto &[precision, model] : machine.models)
     for (const MachineFigure &figure : machineFigures())
-      os << nameOf(precision) << " " << figure.name << " "
-         << llvm::format("%.17g", model.*figure.place) << "\n";
+      if (!figure.isOptional)
+        os << nameOf(precision) << " " << figure.name << " "
+           << llvm::format("%.17g", model.*figure.place) << "\n";
   return text;
 }
 
@@ -65,6 +66,8 @@ pipewright::readMachine(StringRef text) {
   std::map<Precision, MachineModel> models;
   for (Precision precision : precisions)
     for (const MachineFigure &figure : machineFigures()) {
+      if (figure.isOptional)
+        continue;
       std::string name = (nameOf(precision) + " " + figure.name).str();
       double number = numbers[name];
       if (!std::isfinite(number) || number <= 0)

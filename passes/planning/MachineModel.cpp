@@ -45,12 +45,14 @@ MachineModel MachineModel::h100(Precision precision) {
   machine.hostRanks = 8;
   machine.networkLatency = 15e-6;
   machine.networkBandwidth = 45e9;
+  machine.memory = 80e9;
   return machine;
 }
 
 MachineModel MachineModel::h200() {
   MachineModel machine = h100(Precision::BF16);
   machine.bandwidth = 4e12;
+  machine.memory = 141e9;
   return machine;
 }
 
@@ -65,7 +67,8 @@ MachineModel MachineModel::a100() {
           .linkBandwidth = 250e9,
           .hostRanks = 8,
           .networkLatency = 15e-6,
-          .networkBandwidth = 22e9};
+          .networkBandwidth = 22e9,
+          .memory = 80e9};
 }
 
 MachineModel MachineModel::v100() {
@@ -79,7 +82,8 @@ MachineModel MachineModel::v100() {
           .linkBandwidth = 22e9,
           .hostRanks = 8,
           .networkLatency = 15e-6,
-          .networkBandwidth = 5.6e9};
+          .networkBandwidth = 5.6e9,
+          .memory = 32e9};
 }
 
 MachineModel MachineModel::cpuCluster() {
@@ -131,28 +135,74 @@ std::string MachineModel::names() {
 llvm::ArrayRef<MachineFigure> machineFigures() {
   static constexpr MachineFigure figures[] = {
       {"matmul_flops", &MachineModel::matmulFlops, "FLOP/s",
-       "large matrix products"},
+       "large matrix products", /*isOfRank=*/true},
       {"convolution_flops", &MachineModel::convolutionFlops, "FLOP/s",
-       "convolutions"},
+       "convolutions", /*isOfRank=*/true},
       {"attention_flops", &MachineModel::attentionFlops, "FLOP/s",
-       "attention's products, with a softmax between them"},
+       "attention's products, with a softmax between them", /*isOfRank=*/true},
       {"bandwidth", &MachineModel::bandwidth, "B/s",
-       "what a pointwise kernel reads and writes"},
+       "what a pointwise kernel reads and writes", /*isOfRank=*/true},
       {"seconds_per_random", &MachineModel::secondsPerRandom, "s",
-       "a random number of a dropout"},
+       "a random number of a dropout", /*isOfRank=*/true},
       {"seconds_per_call", &MachineModel::secondsPerCall, "s",
-       "a call, whatever it does"},
+       "a call, whatever it does", /*isOfRank=*/true},
       {"link_latency", &MachineModel::linkLatency, "s",
        "a message between ranks of a host, whatever it carries"},
       {"link_bandwidth", &MachineModel::linkBandwidth, "B/s",
        "what such a message carries"},
       {"host_ranks", &MachineModel::hostRanks, "", "ranks of one host",
-       /*isCount=*/true},
+       /*isOfRank=*/false, /*isCount=*/true},
       {"network_latency", &MachineModel::networkLatency, "s",
        "a message between hosts, whatever it carries"},
       {"network_bandwidth", &MachineModel::networkBandwidth, "B/s",
-       "what such a message carries, of a rank's share"}};
+       "what such a message carries, of a rank's share"},
+      {"memory", &MachineModel::memory, "B", "what a rank has for its arena",
+       /*isOfRank=*/true, /*isCount=*/false, /*isOptional=*/true}};
   return figures;
+}
+
+const MachineFigure *findMachineFigure(StringRef name) {
+  const auto *found =
+      llvm::find_if(machineFigures(), [&](const MachineFigure &figure) {
+        return figure.name == name;
+      });
+  return found == machineFigures().end() ? nullptr : found;
+}
+
+double MachineFigure::better(double a, double b) const {
+  return unit == "s" ? std::min(a, b) : std::max(a, b);
+}
+
+double MachineFigure::worse(double a, double b) const {
+  return unit == "s" ? std::max(a, b) : std::min(a, b);
+}
+
+MachineModel MachineModel::ofRank(int64_t rank, int64_t ranks,
+                                  int64_t replicas) const {
+  MachineModel worst = *this;
+  worst.others.clear();
+  for (int64_t replica = 0; isUneven() && replica < replicas; ++replica) {
+    const int64_t place = replica * ranks + rank;
+    MachineModel own = *this;
+    for (const OtherRanks &some : others)
+      if (some.first <= place && place <= some.last)
+        for (auto [figure, number] : some.figures)
+          own.*figure->place = number;
+    for (const MachineFigure &figure : machineFigures())
+      worst.*figure.place =
+          replica == 0 ? own.*figure.place
+                       : figure.worse(worst.*figure.place, own.*figure.place);
+  }
+  return worst;
+}
+
+MachineModel MachineModel::ofBestRank() const {
+  MachineModel best = *this;
+  best.others.clear();
+  for (const OtherRanks &some : others)
+    for (auto [figure, number] : some.figures)
+      best.*figure->place = figure->better(best.*figure->place, number);
+  return best;
 }
 
 int64_t countCores() {

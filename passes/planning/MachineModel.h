@@ -19,6 +19,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipewright {
 
@@ -28,6 +29,17 @@ enum class Precision { F32, Tf32, BF16 };
 
 /// The word of the command line.
 llvm::StringRef nameOf(Precision precision);
+
+struct MachineFigure;
+
+/// Places of a machine, from `first` to `last`, whose ranks have some other
+/// figures. Pipelines stand one behind the other: rank r of replica d of P
+/// ranks is at place d P + r.
+struct OtherRanks {
+  int64_t first = 0, last = 0;
+  /// Which ones, each once and of those that ranks have (`isOfRank`).
+  std::vector<std::pair<const MachineFigure *, double>> figures;
+};
 
 /// What one rank computes with. The defaults are one core of a CPU of 2020.
 struct MachineModel {
@@ -50,6 +62,21 @@ struct MachineModel {
   double hostRanks = 1 << 20;
   double networkLatency = 50e-6;
   double networkBandwidth = 1.25e9;
+  /// Bytes that a rank has for its arena.
+  double memory = unknownMemory;
+  /// Ranks that are not like the rest; no place is in two of them.
+  std::vector<OtherRanks> others = {};
+
+  static constexpr double unknownMemory = 1ull << 60;
+
+  /// Whether it has ranks of several kinds.
+  bool isUneven() const { return !others.empty(); }
+  /// With what a rank of a pipeline of `ranks` computes, and all alike: with
+  /// several replicas, each figure the worst of the copies of that rank, as who
+  /// is ready first waits for the others.
+  MachineModel ofRank(int64_t rank, int64_t ranks, int64_t replicas) const;
+  /// With each figure the best of all ranks, and all alike: no rank is faster.
+  MachineModel ofBestRank() const;
 
   /// One H100 for each rank, eight in a host, joined by NVLink, and an adapter
   /// of 400 Gb/s for each (DGX H100's data sheet). In bf16 what products and
@@ -88,12 +115,26 @@ struct MachineFigure {
   llvm::StringLiteral unit;
   /// `large matrix products`
   llvm::StringLiteral meaning;
+  /// Whether some ranks may have another one.
+  bool isOfRank = false;
   /// Whether it is a whole number.
   bool isCount = false;
+  /// Whether files need not have it.
+  bool isOptional = false;
+
+  /// Whether a machine has it: an optional one may not be known.
+  bool isKnown(const MachineModel &machine) const {
+    return !isOptional || machine.*place != MachineModel().*place;
+  }
+  /// Of two numbers the one with which nothing takes longer.
+  double better(double a, double b) const;
+  double worse(double a, double b) const;
 };
 
 /// All of them, in the order of their members.
 llvm::ArrayRef<MachineFigure> machineFigures();
+/// The one of that name; null where there is none.
+const MachineFigure *findMachineFigure(llvm::StringRef name);
 
 /// Measures one core of this machine for some 0.2 s, with the matrix product of
 /// the library that programs will use where it can be loaded.

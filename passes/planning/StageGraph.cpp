@@ -157,19 +157,26 @@ cutBy(const StageGraph &graph, int64_t stages, double slack, Price price) {
 }
 
 llvm::Expected<llvm::SmallVector<int32_t>>
-cutIntoStages(const StageGraph &graph, int64_t stages, double slack) {
-  return cutBy(
-      graph, stages, slack,
-      [](int64_t, int32_t, int32_t, StageCost cost) { return cost.cost; });
-}
-
-llvm::Expected<llvm::SmallVector<int32_t>> cutForMemory(const StageGraph &graph,
-                                                        int64_t stages,
-                                                        int64_t microBatches,
-                                                        double slack) {
+cutIntoStages(const StageGraph &graph, int64_t stages, double slack,
+              const StageRanks &ranks) {
   return cutBy(graph, stages, slack,
                [&](int64_t stage, int32_t, int32_t, StageCost cost) {
-                 return cost.bytes(stage, stages, microBatches);
+                 return cost.cost * ranks.slownessOf(stage);
+               });
+}
+
+llvm::Expected<llvm::SmallVector<int32_t>>
+cutForMemory(const StageGraph &graph, int64_t stages, int64_t microBatches,
+             double slack, const StageRanks &ranks) {
+  const double most =
+      ranks.memory.empty()
+          ? 1
+          : *std::max_element(ranks.memory.begin(), ranks.memory.end());
+  return cutBy(graph, stages, slack,
+               [&](int64_t stage, int32_t, int32_t, StageCost cost) {
+                 const double share =
+                     ranks.memory.empty() ? 1 : ranks.memory[stage] / most;
+                 return cost.bytes(stage, stages, microBatches) / share;
                });
 }
 
@@ -234,7 +241,16 @@ double stepOf1F1B(llvm::ArrayRef<double> costs, int64_t microBatches,
   return *std::max_element(free.begin(), free.end());
 }
 
-/// Moves borders of stages by one node as long as that makes the step shorter.
+/// Of stages from `from` to in front of `to`; 1 of none.
+static double meanSlowness(const StageRanks &ranks, int64_t from, int64_t to) {
+  double sum = 0;
+  for (int64_t stage = from; stage < to; ++stage)
+    sum += ranks.slownessOf(stage);
+  return from == to ? 1 : sum / static_cast<double>(to - from);
+}
+
+/// Moves a border of a stage, or both of them, by one node, two, four and so
+/// on, as long as that makes the step shorter.
 static void
 improve(const StageGraph &graph, llvm::SmallVector<int32_t> &begins,
         double &step,
@@ -252,42 +268,60 @@ improve(const StageGraph &graph, llvm::SmallVector<int32_t> &begins,
     }
     return true;
   };
+  // So far from a border, and over nodes that no stage may begin at.
+  auto place = [&](int32_t border, int32_t by, int32_t direction) {
+    border += direction * (by - 1);
+    do
+      border += direction;
+    while (border > 0 && border < size &&
+           (!graph.nodes[border].mayBegin ||
+            graph.nodes[border - (direction < 0 ? 0 : 1)].cost == 0));
+    return border;
+  };
   for (bool isBetter = true; isBetter;) {
     isBetter = false;
     for (size_t stage = 1; stage < begins.size(); ++stage)
-      for (int32_t by : {-1, 1}) {
-        llvm::SmallVector<int32_t> moved = begins;
-        // Over nodes that no stage may begin at.
-        do
-          moved[stage] += by;
-        while (moved[stage] > 0 && moved[stage] < size &&
-               (!graph.nodes[moved[stage]].mayBegin ||
-                graph.nodes[moved[stage] - (by < 0 ? 0 : 1)].cost == 0));
-        if (moved[stage] <= 0 || moved[stage] >= size || !isAllowed(moved))
-          continue;
-        if (double other = stepOf(moved); other < step * (1 - 1e-9)) {
-          begins = moved;
-          step = other;
-          isBetter = true;
-        }
-      }
+      for (int32_t by = 1; by < size; by *= 2)
+        for (int32_t direction : {-1, 1})
+          for (bool both : {false, true}) {
+            if (both && stage + 1 == begins.size())
+              continue;
+            llvm::SmallVector<int32_t> moved = begins;
+            moved[stage] = place(moved[stage], by, direction);
+            if (both)
+              moved[stage + 1] = place(moved[stage + 1], by, direction);
+            if (moved[stage] <= 0 || moved[stage] >= size ||
+                moved.back() >= size || !isAllowed(moved))
+              continue;
+            if (double other = stepOf(moved); other < step * (1 - 1e-9)) {
+              begins = moved;
+              step = other;
+              isBetter = true;
+            }
+          }
   }
 }
 
 llvm::Expected<llvm::SmallVector<int32_t>>
 cutForStep(const StageGraph &graph, int64_t stages, int64_t microBatches,
-           double memoryLimit, double slack) {
+           const StageRanks &ranks, double slack) {
   constexpr double never = std::numeric_limits<double>::infinity();
   std::vector<double> until = {0};
   for (const StageGraph::Node &node : graph.nodes)
     until.push_back(until.back() + node.cost);
   auto fits = [&](int64_t stage, StageCost cost) {
-    return cost.bytes(stage, stages, microBatches) <= memoryLimit;
+    return ranks.memory.empty() ||
+           cost.bytes(stage, stages, microBatches) <= ranks.memory[stage];
   };
+  std::vector<double> slowBefore, slowBehind;
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    slowBefore.push_back(meanSlowness(ranks, 0, stage));
+    slowBehind.push_back(meanSlowness(ranks, stage + 1, stages));
+  }
   // By stage and begin, the furthest end with which it fits; a stage of more
   // nodes needs no less.
   std::vector<std::vector<int32_t>> furthest;
-  if (memoryLimit < never) {
+  if (!ranks.memory.empty()) {
     furthest.assign(stages, std::vector<int32_t>(graph.nodes.size(), 0));
     forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
       for (int64_t stage = 0; stage < stages; ++stage)
@@ -304,31 +338,36 @@ cutForStep(const StageGraph &graph, int64_t stages, int64_t microBatches,
                : static_cast<int32_t>(graph.nodes.size())))
         return never;
     for (auto [stage, begin] : llvm::enumerate(begins))
-      costs.push_back((stage + 1 < begins.size() ? until[begins[stage + 1]]
-                                                 : until.back()) -
-                      until[begin]);
+      costs.push_back(((stage + 1 < begins.size() ? until[begins[stage + 1]]
+                                                  : until.back()) -
+                       until[begin]) *
+                      ranks.slownessOf(static_cast<int64_t>(stage)));
     return stepOf1F1B(costs, microBatches);
   };
   auto even = cutBy(graph, stages, slack,
                     [&](int64_t stage, int32_t, int32_t, StageCost cost) {
-                      return fits(stage, cost) ? cost.cost : never;
+                      return fits(stage, cost)
+                                 ? cost.cost * ranks.slownessOf(stage)
+                                 : never;
                     });
   if (!even)
     return even;
-  auto bound =
-      cutBy(graph, stages, slack,
-            [&](int64_t stage, int32_t begin, int32_t end, StageCost cost) {
-              return fits(stage, cost)
-                         ? leastStep(stage, stages, microBatches, until[begin],
-                                     until[end] - until[begin],
-                                     until.back() - until[end])
-                         : never;
-            });
+  auto bound = cutBy(
+      graph, stages, slack,
+      [&](int64_t stage, int32_t begin, int32_t end, StageCost cost) {
+        return fits(stage, cost)
+                   ? leastStep(stage, stages, microBatches,
+                               until[begin] * slowBefore[stage],
+                               (until[end] - until[begin]) *
+                                   ranks.slownessOf(stage),
+                               (until.back() - until[end]) * slowBehind[stage])
+                   : never;
+      });
   if (!bound)
     return bound;
   double evenStep = stepOf(*even), boundStep = stepOf(*bound);
   if (evenStep == never)
-    return cutForMemory(graph, stages, microBatches);
+    return cutForMemory(graph, stages, microBatches, /*slack=*/0.01, ranks);
   // A step takes as many operations as it has tasks; a search some tens of
   // steps for each border.
   if (stages * stages * microBatches < (1 << 20)) {

@@ -13,7 +13,6 @@
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 namespace pipewright {
@@ -54,12 +53,25 @@ struct StageGraph {
   std::vector<int64_t> crossingBytes() const;
 };
 
-/// The first node of each stage. Among all cuts whose most expensive stage
-/// costs at most `slack` (a share) more than the least possible, the one that
-/// the fewest bytes cross; then the cheaper, then the later cut.
+/// What the ranks of stages can do, where they are not alike.
+struct StageRanks {
+  /// By stage: a stage takes its cost times this. Empty: all take their costs.
+  std::vector<double> slowness = {};
+  /// By stage, above 0: the bytes that its rank has. Empty: not limited.
+  std::vector<double> memory = {};
+
+  double slownessOf(int64_t stage) const {
+    return slowness.empty() ? 1 : slowness[stage];
+  }
+};
+
+/// The first node of each stage. Among all cuts whose slowest stage takes at
+/// most `slack` (a share) more than the least possible, the one that the fewest
+/// bytes cross; then the cheaper, then the later cut.
 /// Fails when there are more stages than layers. Takes O(stages * nodes^2).
 llvm::Expected<llvm::SmallVector<int32_t>>
-cutIntoStages(const StageGraph &graph, int64_t stages, double slack = 0.05);
+cutIntoStages(const StageGraph &graph, int64_t stages, double slack = 0.05,
+              const StageRanks &ranks = {});
 
 /// A step of 1F1B without messages, with a stage of each cost on each rank, of
 /// which forwards take `forwardShare`. Takes O(stages * micro-batches).
@@ -70,20 +82,20 @@ double stepOf1F1B(llvm::ArrayRef<double> costs, int64_t microBatches,
 /// expensive stage counts more the later it is. Found by a dynamic program over
 /// a bound of the step, and by moving borders; never longer than the step of
 /// the most even cut. Costs of shared weights are left out. No stage needs more
-/// than `memoryLimit` bytes, counted as by cutForMemory, whose cut it is where
-/// none fits.
+/// than its rank's memory, counted as by cutForMemory, whose cut it is where
+/// none fits. With ranks that are not alike the program guesses what stages
+/// before and behind one take by the mean of their ranks.
 llvm::Expected<llvm::SmallVector<int32_t>>
 cutForStep(const StageGraph &graph, int64_t stages, int64_t microBatches,
-           double memoryLimit = std::numeric_limits<double>::infinity(),
-           double slack = 0.001);
+           const StageRanks &ranks = {}, double slack = 0.001);
 
-/// A cut whose stages need equal memory under 1F1B: bytes that are there all
-/// the time, and what a stage keeps for each micro-batch that is in flight
-/// there, up to as many as it is stages away from the end.
-llvm::Expected<llvm::SmallVector<int32_t>> cutForMemory(const StageGraph &graph,
-                                                        int64_t stages,
-                                                        int64_t microBatches,
-                                                        double slack = 0.01);
+/// A cut whose stages need equal shares of their ranks' memory under 1F1B:
+/// bytes that are there all the time, and what a stage keeps for each
+/// micro-batch that is in flight there, up to as many as it is stages away from
+/// the end.
+llvm::Expected<llvm::SmallVector<int32_t>>
+cutForMemory(const StageGraph &graph, int64_t stages, int64_t microBatches,
+             double slack = 0.01, const StageRanks &ranks = {});
 
 /// The cut whose stages have so many layers each. Fails where these are not all
 /// of the model's.

@@ -128,28 +128,93 @@ void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
     costs.weightStashBytes += bytesOf(outputs[index]);
 }
 
+static constexpr llvm::StringLiteral kOthers = "others", kFirst = "first",
+                                     kLast = "last";
+
 DictionaryAttr machineAttribute(const MachineModel &machine,
                                 MLIRContext *context) {
   Builder builder(context);
   SmallVector<NamedAttribute> figures;
+  auto add = [&](const MachineFigure &figure, double number) {
+    figures.push_back(
+        builder.getNamedAttr(figure.name, builder.getF64FloatAttr(number)));
+  };
+  SmallVector<Attribute> others;
+  for (const OtherRanks &ranks : machine.others) {
+    figures = {
+        builder.getNamedAttr(kFirst, builder.getI64IntegerAttr(ranks.first)),
+        builder.getNamedAttr(kLast, builder.getI64IntegerAttr(ranks.last))};
+    for (auto [figure, number] : ranks.figures)
+      add(*figure, number);
+    others.push_back(builder.getDictionaryAttr(figures));
+  }
+  figures.clear();
   for (const MachineFigure &figure : machineFigures())
-    figures.push_back(builder.getNamedAttr(
-        figure.name, builder.getF64FloatAttr(machine.*figure.place)));
+    if (figure.isKnown(machine))
+      add(figure, machine.*figure.place);
+  if (!others.empty())
+    figures.push_back(
+        builder.getNamedAttr(kOthers, builder.getArrayAttr(others)));
   return builder.getDictionaryAttr(figures);
+}
+
+/// A number above 0; none where it is none.
+static std::optional<double> figureIn(Attribute attribute) {
+  auto number = dyn_cast_or_null<FloatAttr>(attribute);
+  double value = number ? number.getValueAsDouble() : 0;
+  if (!std::isfinite(value) || value <= 0)
+    return std::nullopt;
+  return value;
+}
+
+/// Ranks that are not like the rest.
+static std::optional<OtherRanks> ranksWith(Attribute attribute) {
+  auto all = dyn_cast<DictionaryAttr>(attribute);
+  auto first = all ? all.getAs<IntegerAttr>(kFirst) : IntegerAttr();
+  auto last = all ? all.getAs<IntegerAttr>(kLast) : IntegerAttr();
+  if (!first || !last || first.getInt() < 0 || last.getInt() < first.getInt())
+    return std::nullopt;
+  OtherRanks ranks{first.getInt(), last.getInt(), {}};
+  for (const MachineFigure &figure : machineFigures())
+    if (Attribute own = all.get(figure.name)) {
+      std::optional<double> number = figureIn(own);
+      if (!number || !figure.isOfRank)
+        return std::nullopt;
+      ranks.figures.emplace_back(&figure, *number);
+    }
+  if (all.size() != ranks.figures.size() + 2)
+    return std::nullopt;
+  return ranks;
 }
 
 /// The machine that has all figures in an attribute, and nothing else.
 static std::optional<MachineModel> machineWith(DictionaryAttr attribute) {
   MachineModel machine;
-  if (attribute.size() != machineFigures().size())
-    return std::nullopt;
+  size_t known = 0;
   for (const MachineFigure &figure : machineFigures()) {
-    auto number = attribute.getAs<FloatAttr>(figure.name);
-    double value = number ? number.getValueAsDouble() : 0;
-    if (!std::isfinite(value) || value <= 0)
+    Attribute own = attribute.get(figure.name);
+    if (!own && figure.isOptional)
+      continue;
+    std::optional<double> number = figureIn(own);
+    if (!number)
       return std::nullopt;
-    machine.*figure.place = value;
+    machine.*figure.place = *number;
+    ++known;
   }
+  if (Attribute own = attribute.get(kOthers)) {
+    auto others = dyn_cast<ArrayAttr>(own);
+    if (!others)
+      return std::nullopt;
+    for (Attribute each : others) {
+      std::optional<OtherRanks> ranks = ranksWith(each);
+      if (!ranks)
+        return std::nullopt;
+      machine.others.push_back(std::move(*ranks));
+    }
+    ++known;
+  }
+  if (attribute.size() != known)
+    return std::nullopt;
   return machine;
 }
 
@@ -161,8 +226,10 @@ FailureOr<MachineModel> machineOf(ModuleOp module) {
     InFlightDiagnostic error = module.emitError(
         "expects 'machine' to have a number above 0 for each of");
     for (auto [i, figure] : llvm::enumerate(machineFigures()))
-      error << (i == 0 ? " " : ", ") << figure.name;
-    return error;
+      error << (i == 0 ? " " : ", ") << figure.name
+            << (figure.isOptional ? " (optional)" : "");
+    return error << "; and where ranks differ '" << kOthers << "' with '"
+                 << kFirst << "', '" << kLast << "' and their figures";
   }
   auto name = dyn_cast_or_null<StringAttr>(given);
   if (!name)
@@ -174,8 +241,23 @@ FailureOr<MachineModel> machineOf(ModuleOp module) {
   return *machine;
 }
 
+MachineModel machineOfStage(const MachineModel &machine, pipe::StageOp stage,
+                            int64_t number, ArrayRef<int32_t> rankOfStage) {
+  if (!machine.isUneven())
+    return machine;
+  const pipe::ProgramFields program =
+      pipe::programOf(stage->getParentOfType<ModuleOp>());
+  const int64_t ranks = program.ranks.value_or(1);
+  const int64_t rank =
+      !rankOfStage.empty()
+          ? rankOfStage[number]
+          : static_cast<int64_t>(stage.getRank().value_or(number % ranks));
+  return machine.ofRank(rank, ranks, program.replicas);
+}
+
 schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
-                                  pipe::StepMode mode) {
+                                  pipe::StepMode mode,
+                                  ArrayRef<int32_t> rankOfStage) {
   // Never zero: a task that takes no time has no place in a timeline.
   constexpr double least = 1e-7;
   schedules::TaskCosts costs;
@@ -186,11 +268,13 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
       static_cast<int64_t>(std::clamp(machine.hostRanks, 1.0, 1048576.0)),
       program.ranks.value_or(1), program.replicas,
       {machine.networkLatency, machine.networkBandwidth});
-  for (auto stage : module.getOps<pipe::StageOp>()) {
+  for (auto [number, stage] : llvm::enumerate(module.getOps<pipe::StageOp>())) {
     schedules::StageCosts cost;
+    const MachineModel own =
+        machineOfStage(machine, stage, number, rankOfStage);
     auto secondsOf = [&](Operation *body) {
       return std::max(least,
-                      body ? workOf(body->getRegion(0), machine).seconds : 0);
+                      body ? workOf(body->getRegion(0), own).seconds : 0);
     };
     if (mode == pipe::StepMode::evaluate) {
       cost.forward = secondsOf(stage.getEvaluate());

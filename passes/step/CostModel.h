@@ -41,12 +41,20 @@ mlir::DictionaryAttr machineAttribute(const MachineModel &machine,
 /// diagnostic, where its name is not known or a figure is missing.
 mlir::FailureOr<MachineModel> machineOf(mlir::ModuleOp module);
 
+/// What the rank of a stage computes with. Stage `number` is on the rank that
+/// `rankOfStage` says, where that is not empty, else on its own; one that has
+/// none yet is where stages go round and round.
+MachineModel machineOfStage(const MachineModel &machine, pipe::StageOp stage,
+                            int64_t number,
+                            llvm::ArrayRef<int32_t> rankOfStage);
+
 /// Times of each stage's tasks, none of them zero, and what is kept between
 /// them; of updates only the products of matrices that they make. In evaluation
-/// only forwards have a meaning.
+/// only forwards have a meaning. Stages are where machineOfStage says.
 schedules::TaskCosts predictCosts(mlir::ModuleOp module,
                                   const MachineModel &machine,
-                                  pipe::StepMode mode = pipe::StepMode::train);
+                                  pipe::StepMode mode = pipe::StepMode::train,
+                                  llvm::ArrayRef<int32_t> rankOfStage = {});
 
 /// The least step time where all ranks of all replicas share so many cores:
 /// that of the simulation, which has one for each, or all their work on these.

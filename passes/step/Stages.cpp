@@ -273,23 +273,26 @@ int64_t Stages::updateBytes(int32_t stage) const {
          bytes * (program.clipNorm ? 1 : 0);
 }
 
-schedules::TaskCosts Stages::costs(StepMode mode) const {
-  return costs(mode, machine);
+schedules::TaskCosts Stages::costs(StepMode mode,
+                                   llvm::ArrayRef<int32_t> rankOfStage) const {
+  return costs(mode, machine, rankOfStage);
 }
 
-schedules::TaskCosts Stages::costs(StepMode mode,
-                                   const MachineModel &machine) const {
+schedules::TaskCosts Stages::costs(StepMode mode, const MachineModel &machine,
+                                   llvm::ArrayRef<int32_t> rankOfStage) const {
   if (ops.empty())
     return {};
   StageOp first = ops.front();
   auto module = first->getParentOfType<ModuleOp>();
-  schedules::TaskCosts costs = predictCosts(module, machine, mode);
+  schedules::TaskCosts costs = predictCosts(module, machine, mode, rankOfStage);
   if (mode == StepMode::evaluate)
     return costs;
   for (auto [number, cost] : llvm::enumerate(costs.stages)) {
     const auto stage = static_cast<int32_t>(number);
-    cost.update += static_cast<double>(updateBytes(stage)) / machine.bandwidth +
-                   matrixOperations(*this, stage) / machine.matmulFlops;
+    const MachineModel own =
+        machineOfStage(machine, ops[stage], stage, rankOfStage);
+    cost.update += static_cast<double>(updateBytes(stage)) / own.bandwidth +
+                   matrixOperations(*this, stage) / own.matmulFlops;
   }
   applyTaskTimes(module, costs);
   return costs;

@@ -136,10 +136,13 @@ public:
   /// The links as `passes/schedules` wants them, in the same order.
   std::vector<schedules::StageEdge> edges(StepMode mode) const;
   /// What tasks take on the machine that the module is for; measured times
-  /// where the module has them.
-  schedules::TaskCosts costs(StepMode mode) const;
+  /// where the module has them. Stages are on the ranks of `rankOfStage`, or
+  /// on their own where that is empty.
+  schedules::TaskCosts costs(StepMode mode,
+                             llvm::ArrayRef<int32_t> rankOfStage = {}) const;
   /// The same on another machine.
-  schedules::TaskCosts costs(StepMode mode, const MachineModel &machine) const;
+  schedules::TaskCosts costs(StepMode mode, const MachineModel &machine,
+                             llvm::ArrayRef<int32_t> rankOfStage = {}) const;
   /// The rank of each stage; fails where one has none.
   mlir::FailureOr<llvm::SmallVector<int32_t>> ranks() const;
 

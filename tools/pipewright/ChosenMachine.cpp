@@ -7,6 +7,9 @@
 #include "support/Text.h"
 #include "tools/pipewright/OptionTable.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
 #include <cmath>
 
 namespace pipewright::tool {
@@ -14,6 +17,79 @@ namespace pipewright::tool {
 static llvm::Error fail(llvm::StringRef path, const llvm::Twine &what) {
   return option::fail("--machine: '", text::printable(path), "' ", what.str(),
                       ": expects what pipewright machine show --json prints");
+}
+
+/// What is wrong with a figure of a precision; empty where it was read.
+static std::string readFigure(const llvm::json::Object &figures,
+                              const MachineFigure &figure, Precision precision,
+                              double &place) {
+  std::optional<double> number = figures.getNumber(figure.name);
+  if (!number || !std::isfinite(*number) || !(*number > 0))
+    return ("has no number above 0 for '" + figure.name + "' of " +
+            nameOf(precision))
+        .str();
+  if (figure.isCount && *number != std::floor(*number))
+    return ("has no whole number for '" + figure.name + "' of " +
+            nameOf(precision))
+        .str();
+  place = *number;
+  return "";
+}
+
+/// What is wrong with some ranks that are not like the rest; empty where they
+/// were read: `{"first": 4, "last": 7, "figures": {"f32": {"memory": 8e9}}}`.
+static std::string readRanksAlike(const llvm::json::Object &object,
+                                  Precision precision, OtherRanks &ranks) {
+  constexpr int64_t places = 1 << 20;
+  std::optional<int64_t> first = object.getInteger("first"),
+                         last = object.getInteger("last");
+  if (!first || !last || *first < 0 || *last < *first || *last >= places)
+    return llvm::formatv("has 'ranks' without whole numbers 'first' and "
+                         "'last', from 0 to {0}, first not above last",
+                         places - 1);
+  std::tie(ranks.first, ranks.last) = std::pair(*first, *last);
+  const std::string name = llvm::formatv("ranks {0} to {1}", *first, *last);
+  const llvm::json::Object *all = object.getObject("figures");
+  const llvm::json::Object *figures =
+      all ? all->getObject(nameOf(precision)) : nullptr;
+  if (!figures || figures->empty())
+    return ("has no figures of " + nameOf(precision) + " for " + name).str();
+  for (const auto &[word, value] : *figures) {
+    const MachineFigure *figure = findMachineFigure(word);
+    if (!figure || !figure->isOfRank)
+      return "has '" + text::shortened(word) + "' for " + name +
+             ", which is no figure of single ranks";
+    double number = 0;
+    if (std::string problem = readFigure(*figures, *figure, precision, number);
+        !problem.empty())
+      return problem + ", " + name;
+    ranks.figures.emplace_back(figure, number);
+  }
+  // In the order of the figures, not of the file.
+  llvm::sort(ranks.figures);
+  return "";
+}
+
+static std::string readRanks(const llvm::json::Value &value,
+                             Precision precision, MachineModel &machine) {
+  const llvm::json::Array *all = value.getAsArray();
+  if (!all)
+    return "has 'ranks' that are no list";
+  for (const llvm::json::Value &each : *all) {
+    const llvm::json::Object *object = each.getAsObject();
+    if (!object)
+      return "has 'ranks' that are no list of objects";
+    OtherRanks ranks;
+    if (std::string problem = readRanksAlike(*object, precision, ranks);
+        !problem.empty())
+      return problem;
+    for (const OtherRanks &other : machine.others)
+      if (ranks.first <= other.last && other.first <= ranks.last)
+        return llvm::formatv("has rank {0} twice in 'ranks'",
+                             std::max(ranks.first, other.first));
+    machine.others.push_back(std::move(ranks));
+  }
+  return "";
 }
 
 static llvm::Expected<ChosenMachine> readFile(llvm::StringRef path,
@@ -35,15 +111,19 @@ static llvm::Expected<ChosenMachine> readFile(llvm::StringRef path,
   machine.name = text::shortened(
       all->getString("processor").value_or(llvm::StringRef(path)));
   for (const MachineFigure &figure : machineFigures()) {
-    std::optional<double> number = own->getNumber(figure.name);
-    if (!number || !std::isfinite(*number) || !(*number > 0))
-      return fail(path, "has no number above 0 for '" + figure.name + "' of " +
-                            nameOf(precision));
-    if (figure.isCount && *number != std::floor(*number))
-      return fail(path, "has no whole number for '" + figure.name + "' of " +
-                            nameOf(precision));
-    machine.model.*figure.place = *number;
+    if (figure.isOptional && !own->get(figure.name))
+      continue;
+    if (std::string problem =
+            readFigure(*own, figure, precision, machine.model.*figure.place);
+        !problem.empty())
+      return fail(path, problem);
   }
+  if (const llvm::json::Value *ranks = all->get("ranks"))
+    if (std::string problem = readRanks(*ranks, precision, machine.model);
+        !problem.empty())
+      return fail(path, problem);
+  if (machine.model.isUneven())
+    machine.name += " or others";
   return machine;
 }
 

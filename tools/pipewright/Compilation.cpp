@@ -154,10 +154,10 @@ void Compilation::setAttributes() {
     pipe::setTaskTimes(module(), options.taskTimes);
 }
 
-/// The machine that is decided for. Where the schedule depends on times it is
-/// the one that times are predicted for.
+/// The machine that is decided for. Where the schedule depends on times, or
+/// ranks are not alike, it is the one that times are predicted for.
 Attribute Compilation::machineAttribute() {
-  if (!options.policy.policy || !options.policy->plansWithTimes())
+  if (!options.decidesByMachine())
     return StringAttr::get(context.get(),
                            options.target->machineName(options.precision));
   return pipewright::machineAttribute(options.machineModel(), context.get());
@@ -226,6 +226,18 @@ Compilation::Trial Compilation::tryPlan() {
 /// memory, beginning with more, as it counts what is computed again, and ending
 /// soon behind the first one that fits; and, unless times were measured, the
 /// cut of `flops`.
+/// So much of what ranks may have, by stage, where each is on its own rank.
+std::vector<int64_t> Compilation::limitsOfStages(double share) const {
+  constexpr int64_t unlimited = int64_t(1) << 60;
+  std::vector<int64_t> limits;
+  for (int64_t rank = 0; rank < options.pipelines.scheduled.ranks; ++rank)
+    limits.push_back(std::llround(
+        share *
+        static_cast<double>(options.limitOf(rank).value_or(unlimited))));
+  return llvm::all_equal(limits) ? std::vector<int64_t>{limits.front()}
+                                 : limits;
+}
+
 void Compilation::chooseCut() {
   StagedPipelineOptions &staged = options.pipelines.staged;
   const std::string balance = staged.balance;
@@ -235,13 +247,13 @@ void Compilation::chooseCut() {
     return;
   struct Cut {
     std::string balance;
-    int64_t stageMemory = 0;
+    std::vector<int64_t> stageMemory = {};
   };
   Cut best;
   Trial least;
   auto tryCut = [&](const Cut &cut) {
     staged.balance = cut.balance;
-    staged.stageMemory = cut.stageMemory;
+    staged.stageMemory = llvm::ArrayRef(cut.stageMemory);
     const Trial trial = tryPlan();
     if (best.balance.empty() || isShorterStep(trial.step, least.step) ||
         (!least.fits() && trial.bytes < least.bytes))
@@ -250,24 +262,24 @@ void Compilation::chooseCut() {
   tryCut({balance});
   int triedBehindTheFirst = least.fits() ? 2 : 0;
   for (double share : {4.0, 2.0, 1.4, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4}) {
-    if (!options.memoryLimit || triedBehindTheFirst == 2)
+    if (!options.limitsMemory() || triedBehindTheFirst == 2)
       break;
-    tryCut({balance,
-            std::llround(share * static_cast<double>(*options.memoryLimit))});
+    tryCut({balance, limitsOfStages(share)});
     triedBehindTheFirst += least.fits();
   }
   if (balance == "step")
     tryCut({"flops"});
   staged.balance = best.balance;
-  staged.stageMemory = best.stageMemory;
+  staged.stageMemory = llvm::ArrayRef(best.stageMemory);
   if (!least.fits())
     return;
   if (best.balance != balance)
     mlir::emitRemark(module().getLoc())
         << "balance '" << balance << "' chose the cut of " << best.balance;
-  else if (best.stageMemory > 0)
+  else if (!best.stageMemory.empty())
     mlir::emitRemark(module().getLoc())
-        << "balance '" << balance << "' cut the model for --memory-limit";
+        << "balance '" << balance << "' cut the model for "
+        << (options.memoryLimit ? "--memory-limit" : "the machine's memory");
 }
 
 void Compilation::chooseSchedule() {
@@ -302,7 +314,7 @@ void Compilation::chooseRemat() {
         trials, [&](const RematTrial &one) -> llvm::StringRef {
           return kRematModesByTime[one.level];
         }));
-    if (!options.memoryLimit)
+    if (!options.limitsMemory())
       break;
     CompileOptions tried = decided;
     std::swap(options, tried);
@@ -327,9 +339,8 @@ bool Compilation::recomputeMore(llvm::SmallVectorImpl<RematTrial> &trials,
                                 bool forAll, size_t highest) {
   std::map<uint64_t, int64_t> full;
   for (auto arena : module().getOps<pipe::ArenaOp>())
-    if (auto bytes = static_cast<int64_t>(arena.getBytes());
-        bytes > *options.memoryLimit)
-      full[arena.getRank()] = bytes;
+    if (isBeyondLimit(arena, options))
+      full[arena.getRank()] = static_cast<int64_t>(arena.getBytes());
   llvm::SmallVector<pipe::StageOp> stages(module().getOps<pipe::StageOp>());
   // Stages of a second copy of the model are as those of the first.
   const size_t ofModel = llvm::count_if(
@@ -358,23 +369,23 @@ bool Compilation::recomputeMore(llvm::SmallVectorImpl<RematTrial> &trials,
 }
 
 LogicalResult Compilation::checkMemory() {
-  if (!options.memoryLimit)
-    return success();
   pipe::ArenaOp fullest;
   for (auto arena : module().getOps<pipe::ArenaOp>())
-    if (!fullest || arena.getBytes() > fullest.getBytes())
+    if (isBeyondLimit(arena, options) &&
+        (!fullest || arena.getBytes() > fullest.getBytes()))
       fullest = arena;
-  if (!fullest ||
-      static_cast<int64_t>(fullest.getBytes()) <= *options.memoryLimit)
+  if (!fullest)
     return success();
-  return mlir::emitError(module().getLoc())
-         << "rank " << fullest.getRank() << " needs "
-         << codegen::formatBytes(fullest.getBytes())
-         << ", but --memory-limit is "
-         << codegen::formatBytes(*options.memoryLimit)
-         << ": more --ranks, --remat auto, --balance memory, a smaller "
-            "--micro-batch-size or, with replicas, --zero 1 need less; plan "
-            "--search finds out";
+  const int64_t limit = *options.limitOf(fullest.getRank());
+  const bool isOfUser = options.memoryLimit == limit;
+  auto error = mlir::emitError(module().getLoc())
+               << "rank " << fullest.getRank() << " needs "
+               << codegen::formatBytes(fullest.getBytes()) << ", but ";
+  if (isOfUser)
+    error << "--memory-limit is " << codegen::formatBytes(limit);
+  else
+    error << "that of --machine has " << codegen::formatBytes(limit);
+  return error << ": " << kNeedLess << "; plan --search finds out";
 }
 
 /// Runs the passes that the user wants behind a level, and proves the level
@@ -398,6 +409,20 @@ bool Compilation::hasPassesAfter(Level level) const {
   return llvm::is_contained(llvm::make_first_range(options.passesAfter), level);
 }
 
+/// Tells who cuts where the schedule puts stages, where that makes a
+/// difference.
+void Compilation::placeStages() {
+  if (!options.machineModel().isUneven() || !options.policy.policy)
+    return;
+  llvm::Expected<schedules::Placement> places =
+      options.policy->place(options.sizes());
+  // Who makes the schedule says what is wrong.
+  if (!places)
+    return llvm::consumeError(places.takeError());
+  options.pipelines.staged.rankOfStage = llvm::ArrayRef(std::vector<int64_t>(
+      places->begin(), places->begin() + options.pipelines.staged.stages));
+}
+
 /// From the level of what was opened.
 LogicalResult Compilation::finish(Level level) {
   if (begin == Level::Import)
@@ -406,6 +431,7 @@ LogicalResult Compilation::finish(Level level) {
         program.updates = updates;
       });
   PipelineOptions &pipelines = options.pipelines;
+  placeStages();
   // Who changes stages, or reads them, wants their ops and not kernels.
   pipelines.staged.formKernels =
       level > Level::Staged && !hasPassesAfter(Level::Staged);
@@ -439,11 +465,13 @@ FailureOr<frontend::StageAnnotations> Compilation::annotations() {
     return failure();
   }
   choose();
+  placeStages();
   const StagedPipelineOptions &staged = options.pipelines.staged;
+  const std::string balance = staged.balance;
   auto stages = pipe::stagesOfNodes(
-      module(), staged.balance, staged.stages,
-      staged.stageMemory > 0 ? std::optional<int64_t>(staged.stageMemory)
-                             : std::nullopt);
+      module(),
+      {staged.stages, balance, llvm::ArrayRef<int64_t>(staged.stageMemory),
+       llvm::ArrayRef<int64_t>(staged.rankOfStage)});
   if (failed(stages))
     return failure();
   return frontend::StageAnnotations{

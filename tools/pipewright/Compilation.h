@@ -25,6 +25,11 @@ namespace pipewright::tool {
 inline constexpr llvm::StringLiteral kRematModesByTime[] = {
     "none", "pointwise", "every:1", "every:2", "full"};
 
+/// In the error of a plan that does not fit.
+inline constexpr llvm::StringLiteral kNeedLess =
+    "more --ranks, --remat auto, --balance memory, a smaller "
+    "--micro-batch-size or, with replicas, --zero 1 need less";
+
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &given);
@@ -65,6 +70,8 @@ private:
   void choose();
   void chooseRemat();
   void chooseCut();
+  std::vector<int64_t> limitsOfStages(double share) const;
+  void placeStages();
   struct Trial {
     /// Seconds; infinite where there is no such plan, or it does not fit.
     double step = std::numeric_limits<double>::infinity();

@@ -75,7 +75,7 @@ static int printKernels(Compilation &compilation,
 }
 
 static int emit(const CompileOptions &options) {
-  if (options.machine)
+  if (options.machine && !options.decidesByMachine())
     return fail("--machine is for predictions, of which --emit prints none");
   Compilation compilation(options);
   Level level =

@@ -204,12 +204,17 @@ double ConfigurationSearch::leastStep(int64_t microBatchSize,
   one.microBatchSize = microBatchSize;
   one.remat = given.isGiven("remat") ? given["remat"].str() : "none";
   one.schedule = "gpipe";
-  auto options =
-      readCompileOptions(valuesOf(one).with("memory-limit", "1000TB"), nullptr);
+  auto options = readCompileOptions(valuesOf(one), nullptr);
   // Some options go with several ranks or replicas alone.
   if (!options) {
     llvm::consumeError(options.takeError());
     return 0;
+  }
+  // However much it needs, on one rank as fast as the fastest.
+  options->memoryLimit.reset();
+  if (options->machine) {
+    options->machine->model = options->machine->model.ofBestRank();
+    options->machine->model.memory = MachineModel::unknownMemory;
   }
   if (failed(import(*options, compilation)))
     return 0;
@@ -274,6 +279,7 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
           continue;
         }
         memoryLimit = options->memoryLimit;
+        hasLimit = options->limitsMemory();
         if (!given.isGiven("zero") && replicas > 1)
           highest = options->highestZero();
         if (failed(import(*options, compilation))) {
@@ -285,14 +291,14 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
         auto plan = compilation->planQuietly(*options, why);
         if (failed(plan)) {
           reason = why;
-          if (StringRef(why).contains("--memory-limit"))
+          if (StringRef(why).contains(kNeedLess))
             ++tooLarge;
           else
             ++impossible;
           continue;
         }
         add(summaryOf(one, *plan));
-        if (memoryLimit && !fits && remat != "none")
+        if (hasLimit && !fits && remat != "none")
           tryEachRank(one, *compilation);
         fits = true;
         // More recomputation only takes longer.

@@ -85,7 +85,7 @@ private:
   void tryVariants(llvm::function_ref<bool(Configuration &)> change);
   std::vector<std::string> remats() const;
   /// Whether memory does not matter.
-  bool isForSpeed() const { return wanted.pareto.empty() && !memoryLimit; }
+  bool isForSpeed() const { return wanted.pareto.empty() && !hasLimit; }
   void add(Configuration one);
   llvm::StringRef cutOf(const Configuration &one) const;
   void tell(const Configuration &next) const;
@@ -97,6 +97,8 @@ private:
   /// The last size of micro-batches that the model cannot have.
   std::optional<int64_t> unreadable;
   std::optional<int64_t> memoryLimit;
+  /// Whether that or the machine limits memory.
+  bool hasLimit = false;
   std::vector<Configuration> planned;
   /// What was not planned, or whose plan does not fit; the least that any of
   /// the latter needs.

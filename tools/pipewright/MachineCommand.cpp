@@ -61,7 +61,8 @@ static llvm::json::Object toJson(const MachineModels &models) {
   for (const auto &[precision, model] : models) {
     llvm::json::Object figures;
     for (const MachineFigure &figure : machineFigures())
-      figures[figure.name] = model.*figure.place;
+      if (figure.isKnown(model))
+        figures[figure.name] = model.*figure.place;
     all[nameOf(precision)] = std::move(figures);
   }
   return all;
@@ -80,6 +81,8 @@ static std::string withUnit(double number, llvm::StringRef unit) {
 static std::string textOf(const MachineModel &model,
                           const MachineFigure &figure) {
   const double number = model.*figure.place;
+  if (!figure.isKnown(model))
+    return "not known";
   if (!figure.isCount)
     return withUnit(number, figure.unit);
   return number < 1e6 ? std::to_string(static_cast<int64_t>(number)) : "all";

@@ -16,6 +16,28 @@
 namespace pipewright::tool {
 
 //===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+std::optional<int64_t> CompileOptions::limitOf(int64_t rank) const {
+  if (!machine)
+    return memoryLimit;
+  const MachineModel own =
+      machine->model.ofRank(rank, pipelines.scheduled.ranks, replicas);
+  if (!findMachineFigure("memory")->isKnown(own))
+    return memoryLimit;
+  const auto bytes = static_cast<int64_t>(std::min(own.memory, 1e18));
+  return memoryLimit ? std::min(*memoryLimit, bytes) : bytes;
+}
+
+bool CompileOptions::limitsMemory() const {
+  for (int64_t rank = 0; rank < pipelines.scheduled.ranks; ++rank)
+    if (limitOf(rank))
+      return true;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
 // What plan.json repeats
 //===----------------------------------------------------------------------===//
 

@@ -87,8 +87,18 @@ struct CompileOptions {
   const MachineModel &machineModel() const {
     return machine ? machine->model : target->machine(precision);
   }
-  /// The most bytes that an arena may have.
+  /// Whether its figures decide anything, and not predictions alone.
+  bool decidesByMachine() const {
+    return machineModel().isUneven() ||
+           (policy.policy && policy->plansWithTimes());
+  }
+  /// The most bytes that an arena may have, as the user allows.
   std::optional<int64_t> memoryLimit;
+  /// The same of a rank, and with what a machine has that was named; none where
+  /// neither says.
+  std::optional<int64_t> limitOf(int64_t rank) const;
+  /// Whether any rank has a limit.
+  bool limitsMemory() const;
   /// The largest norm of all gradients; none: they are taken as they are.
   std::optional<double> clipNorm;
   /// Whether the folder gets its executable.

@@ -49,6 +49,15 @@ static int64_t leastFixedBytes(ModuleOp imported, const CompileOptions &given) {
   return static_cast<int64_t>(copies * static_cast<double>(parameters));
 }
 
+/// Of the rank that may have most.
+static int64_t mostBytesOf(const CompileOptions &options) {
+  int64_t most = 0;
+  for (int64_t rank = 0; rank < options.pipelines.scheduled.ranks; ++rank)
+    most = std::max(most, options.limitOf(rank).value_or(
+                              std::numeric_limits<int64_t>::max()));
+  return most;
+}
+
 namespace {
 
 /// The staged level for a number of stages, backwards split or whole.
@@ -56,6 +65,8 @@ struct StagedModel {
   OwningOpRef<ModuleOp> module;
   int64_t stages = 0;
   bool splits = false;
+  /// Where it was cut for; empty where ranks are alike.
+  schedules::Placement places;
   schedules::TaskCosts costs;
   std::vector<schedules::StageEdge> edges;
 };
@@ -75,14 +86,14 @@ public:
   PlanChooser(ModuleOp imported, const CompileOptions &options)
       : imported(imported), options(options), machine(options.machineModel()),
         limits(schedules::PlanLimits::of(options.sizes())),
-        mostBytes(
-            options.memoryLimit.value_or(std::numeric_limits<int64_t>::max())),
+        mostBytes(mostBytesOf(options)),
         fixedBytes(leastFixedBytes(imported, options)) {}
 
   std::optional<Candidate> choose();
 
 private:
-  void addModel(int64_t stages, bool splits);
+  void addModel(int64_t stages, bool splits, schedules::Placement places);
+  std::vector<schedules::Placement> placementsOf(int64_t stages) const;
   void addCandidates(const StagedModel &model);
   void addCandidate(const StagedModel &model, const schedules::Policy &policy,
                     std::string schedule);
@@ -102,7 +113,28 @@ private:
 
 } // namespace
 
-void PlanChooser::addModel(int64_t stages, bool splits) {
+/// Where policies put so many stages, each once; one empty placement where it
+/// makes no difference.
+std::vector<schedules::Placement>
+PlanChooser::placementsOf(int64_t stages) const {
+  if (!machine.isUneven())
+    return {{}};
+  schedules::ScheduleOptions sizes = options.sizes();
+  sizes.stages = stages;
+  std::vector<schedules::Placement> all;
+  for (const schedules::Policy *policy : schedules::allPolicies()) {
+    llvm::Expected<schedules::Placement> places = policy->place(sizes);
+    if (!places)
+      llvm::consumeError(places.takeError());
+    else if (static_cast<int64_t>(places->size()) == stages &&
+             !llvm::is_contained(all, *places))
+      all.push_back(*places);
+  }
+  return all;
+}
+
+void PlanChooser::addModel(int64_t stages, bool splits,
+                           schedules::Placement places) {
   auto model = std::make_unique<StagedModel>();
   model->module = imported.clone();
   model->stages = stages;
@@ -112,6 +144,8 @@ void PlanChooser::addModel(int64_t stages, bool splits) {
   staged.stages = stages;
   staged.splitBackward = splits;
   staged.formKernels = true;
+  staged.rankOfStage =
+      llvm::ArrayRef(std::vector<int64_t>(places.begin(), places.end()));
   PassManager pm(imported.getContext());
   buildStagedPipeline(pm, staged);
   if (failed(pm.run(*model->module)))
@@ -119,7 +153,8 @@ void PlanChooser::addModel(int64_t stages, bool splits) {
   FailureOr<pipe::Stages> read = pipe::Stages::read(*model->module);
   if (failed(read))
     return;
-  model->costs = read->costs(pipe::StepMode::train, machine);
+  model->costs = read->costs(pipe::StepMode::train, machine, places);
+  model->places = std::move(places);
   model->edges = read->edges(pipe::StepMode::train);
   models.push_back(std::move(model));
 }
@@ -133,6 +168,18 @@ PlanChooser::sizesOf(const StagedModel &model) const {
   return sizes;
 }
 
+/// Whether the model was cut for where a policy puts its stages.
+static bool isCutFor(const StagedModel &model, const schedules::Policy &policy,
+                     const schedules::ScheduleOptions &sizes) {
+  if (model.places.empty())
+    return true;
+  llvm::Expected<schedules::Placement> places = policy.place(sizes);
+  if (places)
+    return *places == model.places;
+  llvm::consumeError(places.takeError());
+  return false;
+}
+
 void PlanChooser::addCandidate(const StagedModel &model,
                                const schedules::Policy &policy,
                                std::string schedule) {
@@ -140,8 +187,10 @@ void PlanChooser::addCandidate(const StagedModel &model,
       schedules::choosePolicy(schedule);
   if (!choice)
     return llvm::consumeError(choice.takeError());
-  llvm::Expected<schedules::Schedule> order =
-      policy.build(choice->with(sizesOf(model)));
+  const schedules::ScheduleOptions sizes = choice->with(sizesOf(model));
+  if (!isCutFor(model, policy, sizes))
+    return;
+  llvm::Expected<schedules::Schedule> order = policy.build(sizes);
   if (!order)
     return llvm::consumeError(order.takeError());
   if (!schedules::sumsAscending(*order))
@@ -193,7 +242,10 @@ bool PlanChooser::complete(Candidate &candidate) {
   buildScheduledPipeline(pm, scheduled);
   // Bodies get their last copies when memory is planned.
   buildAllocatedPipeline(pm, options.pipelines.allocated);
-  if (failed(pm.run(*module)) || fullestArena(*module) > mostBytes)
+  if (failed(pm.run(*module)) ||
+      llvm::any_of(module->getOps<pipe::ArenaOp>(), [&](pipe::ArenaOp arena) {
+        return isBeyondLimit(arena, options);
+      }))
     return false;
   FailureOr<pipe::Stages> stages = pipe::Stages::read(*module);
   if (failed(stages))
@@ -211,7 +263,8 @@ std::optional<Candidate> PlanChooser::choose() {
   for (int64_t stages : options.stageChoices)
     for (bool splits : {false, true})
       if (!splits || limits.splits)
-        addModel(stages, splits);
+        for (schedules::Placement &places : placementsOf(stages))
+          addModel(stages, splits, std::move(places));
   for (const auto &model : models)
     addCandidates(*model);
   llvm::sort(candidates, [](const Candidate &a, const Candidate &b) {
@@ -233,6 +286,13 @@ std::optional<Candidate> PlanChooser::choose() {
       best = candidate;
   }
   return best;
+}
+
+bool pipewright::tool::isBeyondLimit(pipe::ArenaOp arena,
+                                     const CompileOptions &options) {
+  std::optional<int64_t> limit =
+      options.limitOf(static_cast<int64_t>(arena.getRank()));
+  return limit && static_cast<int64_t>(arena.getBytes()) > *limit;
 }
 
 int64_t pipewright::tool::fullestArena(ModuleOp allocated) {

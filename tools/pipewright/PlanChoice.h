@@ -19,6 +19,9 @@ namespace pipewright::tool {
 /// differ in their last digits.
 inline bool isShorterStep(double a, double b) { return a < b * (1 - 1e-9); }
 
+/// Whether an arena has more bytes than its rank may have.
+bool isBeyondLimit(pipe::ArenaOp arena, const CompileOptions &options);
+
 /// The bytes of the largest arena of a module at the allocated level.
 int64_t fullestArena(mlir::ModuleOp allocated);
 

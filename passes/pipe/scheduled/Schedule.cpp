@@ -159,13 +159,16 @@ public:
     llvm::Expected<schedules::PolicyChoice> chosen = choose();
     if (!chosen)
       return fail(chosen.takeError());
-    schedules::TaskCosts costs = stages->costs(StepMode::train);
+    schedules::ScheduleOptions options =
+        chosen->with({ranks, stages->size() / stages->copies(), *microBatches});
+    // What a task takes depends on where its stage goes.
+    llvm::Expected<schedules::Placement> places = (*chosen)->place(options);
+    if (!places)
+      return fail(places.takeError());
+    schedules::TaskCosts costs = stages->costs(StepMode::train, *places);
     std::vector<schedules::StageEdge> edges = stages->edges(StepMode::train);
-    schedules::ScheduleOptions options{ranks, stages->size() / stages->copies(),
-                                       *microBatches};
     options.costs = &costs;
     options.edges = edges;
-    options = chosen->with(options);
     llvm::Expected<schedules::Schedule> schedule = (*chosen)->build(options);
     if (!schedule)
       return fail(schedule.takeError());

@@ -45,8 +45,8 @@ LogicalResult PartitionStages::partition() {
   if (failed(model.analyze()))
     return failure();
   FailureOr<StageOfOp> stageOf = assignStages(
-      model, balance.getValue(), stages,
-      memoryLimit > 0 ? std::optional<int64_t>(memoryLimit) : std::nullopt);
+      model, {stages, balance.getValue(), ArrayRef<int64_t>(memoryLimit),
+              ArrayRef<int64_t>(rankOfStage)});
   if (failed(stageOf) || failed(buildStages(model, *stageOf, stages)))
     return failure();
   function.erase();

@@ -13,6 +13,7 @@
 #include "passes/pipe/staged/ModelLayers.h"
 #include "passes/planning/PeerPartitions.h"
 #include "passes/planning/StageGraph.h"
+#include "passes/step/CostModel.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
@@ -49,6 +50,10 @@ struct Method {
   bool needsArgument = false;
 
   bool isOfOthers() const { return kind >= DeepSpeedUniform; }
+  /// Whether stages are to take as long, and not to count as much.
+  bool sharesTime() const {
+    return kind == Flops || kind == Step || kind == Scopes || kind == Time;
+  }
 };
 
 } // namespace
@@ -340,13 +345,44 @@ static StageOfOp stagesThatBegin(ArrayRef<int32_t> begins,
   return stageOf;
 }
 
+/// What the ranks of stages can do on the machine that is planned for.
+static FailureOr<StageRanks> ranksOf(const ModelOps &model, Method::Kind method,
+                                     const StageCut &cut) {
+  auto function = model.getFunction();
+  auto module = function->getParentOfType<ModuleOp>();
+  FailureOr<MachineModel> machine = machineOf(module);
+  if (failed(machine))
+    return failure();
+  StageRanks ranks;
+  if (!cut.memoryLimit.empty())
+    for (int64_t stage = 0; stage < cut.stages; ++stage)
+      ranks.memory.push_back(static_cast<double>(
+          cut.memoryLimit[cut.memoryLimit.size() == 1 ? 0 : stage]));
+  if (!machine->isUneven())
+    return ranks;
+  const ProgramFields program = programOf(module);
+  const int64_t places = program.ranks.value_or(cut.stages);
+  Region &body = function.getBody();
+  const double best = workOf(body, machine->ofBestRank()).seconds;
+  for (int64_t stage = 0; stage < cut.stages; ++stage) {
+    const MachineModel own = machine->ofRank(
+        cut.rankOfStage.empty() ? stage % places : cut.rankOfStage[stage],
+        places, program.replicas);
+    ranks.slowness.push_back(workOf(body, own).seconds / best);
+    if (method == Method::Memory)
+      ranks.memory.push_back(own.memory);
+  }
+  return ranks;
+}
+
 static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
                                           const Method &chosen,
-                                          StringRef argument, int64_t stages,
-                                          std::optional<int64_t> memoryLimit) {
+                                          StringRef argument,
+                                          const StageCut &cut) {
   const Method::Kind method = chosen.kind;
-  const bool countsBytes =
-      method == Method::Memory || (method == Method::Step && memoryLimit);
+  const int64_t stages = cut.stages;
+  const bool countsBytes = method == Method::Memory ||
+                           (method == Method::Step && !cut.memoryLimit.empty());
   auto module = model.getFunction()->getParentOfType<ModuleOp>();
   SmallVector<Operation *> nodes;
   StageGraph graph = buildGraph(model, method, countsBytes, nodes);
@@ -401,32 +437,42 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
     for (StageGraph::Node &node : graph.nodes)
       node.isLayer = true;
   const int64_t microBatches = programOf(module).microBatches.value_or(1);
+  FailureOr<StageRanks> ranks = ranksOf(model, method, cut);
+  if (failed(ranks))
+    return failure();
   auto begins =
-      !layers.empty()            ? cutByLayers(graph, layers)
-      : method == Method::Memory ? cutForMemory(graph, stages, microBatches)
+      !layers.empty() ? cutByLayers(graph, layers)
+      : method == Method::Memory
+          ? cutForMemory(graph, stages, microBatches, /*slack=*/0.01, *ranks)
       : method == Method::Step && hasOneStageEach(module, stages)
-          ? cutForStep(graph, stages, microBatches,
-                       memoryLimit ? static_cast<double>(*memoryLimit)
-                                   : std::numeric_limits<double>::infinity())
-          : cutIntoStages(graph, stages);
+          ? cutForStep(graph, stages, microBatches, *ranks)
+      : chosen.sharesTime() ? cutIntoStages(graph, stages, 0.05, *ranks)
+                            : cutIntoStages(graph, stages);
   if (!begins)
     return module.emitError("pipe-partition-stages: ")
            << llvm::toString(begins.takeError()) << whyStages(module, stages);
   return stagesThatBegin(*begins, nodes);
 }
 
-FailureOr<StageOfOp> assignStages(const ModelOps &model, StringRef balance,
-                                  int64_t stages,
-                                  std::optional<int64_t> memoryLimit) {
-  if (std::string problem = problemOfBalance(balance); !problem.empty())
-    return model.getFunction()->getParentOfType<ModuleOp>().emitError(
-               "pipe-partition-stages: expects balance to be ")
+FailureOr<StageOfOp> assignStages(const ModelOps &model, const StageCut &cut) {
+  auto module = model.getFunction()->getParentOfType<ModuleOp>();
+  if (std::string problem = problemOfBalance(cut.balance); !problem.empty())
+    return module.emitError("pipe-partition-stages: expects balance to be ")
            << problem;
-  const Method *method = findMethod(balance);
-  StringRef argument = balance.split(':').second;
+  auto refuse = [&](StringRef option, size_t size) {
+    return module.emitError("pipe-partition-stages: expects ")
+           << option << " of " << cut.stages << " stages, but got " << size;
+  };
+  const auto stages = static_cast<size_t>(std::max<int64_t>(0, cut.stages));
+  if (cut.memoryLimit.size() > 1 && cut.memoryLimit.size() != stages)
+    return refuse("memory-limit", cut.memoryLimit.size());
+  if (!cut.rankOfStage.empty() && cut.rankOfStage.size() != stages)
+    return refuse("rank-of-stage", cut.rankOfStage.size());
+  const Method *method = findMethod(cut.balance);
+  StringRef argument = cut.balance.split(':').second;
   return method->kind == Method::Annotated
-             ? assignAnnotatedStages(model, argument, stages)
-             : balanceStages(model, *method, argument, stages, memoryLimit);
+             ? assignAnnotatedStages(model, argument, cut.stages)
+             : balanceStages(model, *method, argument, cut);
 }
 
 //===----------------------------------------------------------------------===//
@@ -467,14 +513,12 @@ FailureOr<std::vector<std::string>> namesOfLayers(ModuleOp module) {
   return names;
 }
 
-FailureOr<std::map<std::string, int32_t>>
-stagesOfNodes(ModuleOp module, StringRef balance, int64_t stages,
-              std::optional<int64_t> memoryLimit) {
+FailureOr<std::map<std::string, int32_t>> stagesOfNodes(ModuleOp module,
+                                                        const StageCut &cut) {
   const std::unique_ptr<ModelOps> model = readModel(module);
   if (!model)
     return failure();
-  FailureOr<StageOfOp> stageOf =
-      assignStages(*model, balance, stages, memoryLimit);
+  FailureOr<StageOfOp> stageOf = assignStages(*model, cut);
   if (failed(stageOf))
     return failure();
   std::map<std::string, int32_t> nodes;

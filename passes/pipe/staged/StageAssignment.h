@@ -31,14 +31,22 @@ llvm::StringRef timesFileOfBalance(llvm::StringRef balance);
 /// Whether the method can leave out cuts of which a stage needs much memory.
 bool isBalanceWithinMemory(llvm::StringRef balance);
 
-/// Cuts the model into `stages` stages, of which none needs more than
-/// `memoryLimit` bytes under 1F1B, where the method can do so and there are
-/// such cuts; workspace and messages are not among these bytes. Fails with a
-/// diagnostic that begins with the name of pipe-partition-stages where it
-/// cannot be cut so.
+/// How a model is to be cut.
+struct StageCut {
+  int64_t stages = 1;
+  llvm::StringRef balance = "flops";
+  /// The most bytes that stages need under 1F1B, where the method can do so and
+  /// there are such cuts: one number for all, or one for each; empty for no
+  /// limit. Workspace and messages are not among these bytes.
+  llvm::ArrayRef<int64_t> memoryLimit = {};
+  /// Where stages will be; empty: they go round and round.
+  llvm::ArrayRef<int64_t> rankOfStage = {};
+};
+
+/// Cuts the model. Fails with a diagnostic that begins with the name of
+/// pipe-partition-stages where it cannot be cut so.
 llvm::FailureOr<StageOfOp> assignStages(const ModelOps &model,
-                                        llvm::StringRef balance, int64_t stages,
-                                        std::optional<int64_t> memoryLimit);
+                                        const StageCut &cut);
 
 /// As the configuration of that name says, or the only one where the name is
 /// empty (`nn.configurations`). Where it has k times as many stages, k after
@@ -59,8 +67,7 @@ llvm::FailureOr<std::vector<std::string>> namesOfLayers(mlir::ModuleOp module);
 /// Where the nodes of an imported module would be, by their names;
 /// nn::kSeveralStages where their ops are in several. Fails as `assignStages`.
 llvm::FailureOr<std::map<std::string, int32_t>>
-stagesOfNodes(mlir::ModuleOp module, llvm::StringRef balance, int64_t stages,
-              std::optional<int64_t> memoryLimit);
+stagesOfNodes(mlir::ModuleOp module, const StageCut &cut);
 
 } // namespace pipewright::pipe
 

@@ -95,7 +95,7 @@ TEST(StepFormula, PutsLessInFrontOfAHeavyEnd) {
   costs.push_back(2.5);
   auto cut = [&](int64_t stages, int64_t microBatches) {
     return stagesOf(costs, valueOf(cutForStep(chainOf(costs), stages,
-                                              microBatches, unlimited,
+                                              microBatches, /*ranks=*/{},
                                               /*slack=*/0)));
   };
   EXPECT_NEAR(stepOf1F1B(cut(4, 8), 8), 41.0, 1e-9);
@@ -208,6 +208,9 @@ TEST(StepFormula, CutsWithinAMemoryLimitAreNearlyTheShortestOfThese) {
       largest = std::max(largest, bytes);
     });
     const double limit = least + (largest - least) * (random() % 5) / 8;
+    auto within = [&](double bytes) {
+      return StageRanks{{}, std::vector<double>(problem.stages, bytes)};
+    };
     double best = unlimited, even = unlimited, leastWorst = unlimited;
     problem.forEach([&](const Begins &cut) {
       if (mostBytes(graph, cut, problem.microBatches) > limit)
@@ -221,7 +224,7 @@ TEST(StepFormula, CutsWithinAMemoryLimitAreNearlyTheShortestOfThese) {
       }
     });
     const Begins found =
-        valueOf(cutForStep(graph, stages, microBatches, limit));
+        valueOf(cutForStep(graph, stages, microBatches, within(limit)));
     EXPECT_LE(mostBytes(graph, found, microBatches), limit);
     EXPECT_LE(problem.stepOf(found), even * (1 + 1e-9));
     worst = std::max(worst, problem.stepOf(found) / best);
@@ -229,12 +232,70 @@ TEST(StepFormula, CutsWithinAMemoryLimitAreNearlyTheShortestOfThese) {
     // Where nothing fits, the least is told.
     EXPECT_LE(mostBytes(graph,
                         valueOf(cutForStep(graph, stages, microBatches,
-                                           least * 0.9 - 1)),
+                                           within(least * 0.9 - 1))),
                         microBatches),
               least * 1.01 + 1e-6);
   }
   EXPECT_LE(worst, 1.05);
   EXPECT_LE(sum / trials, 1.003);
+}
+
+TEST(StepFormula, CutsForUnequalRanksAreTheMostEvenAndNearlyTheShortest) {
+  std::mt19937 random(31);
+  double worst = 1, sum = 0, mostGained = 1;
+  constexpr int trials = 300;
+  for (int trial = 0; trial < trials; ++trial) {
+    const CutProblem problem(random);
+    const auto &[costs, stages, microBatches] = problem;
+    StageGraph graph = chainOf(costs);
+    StageRanks ranks;
+    for (size_t stage = 0; stage < stages; ++stage) {
+      constexpr double kinds[] = {1, 1.5, 2, 3};
+      ranks.slowness.push_back(kinds[random() % 4]);
+    }
+    auto timesOf = [&](const Begins &cut) {
+      std::vector<double> times = stagesOf(problem.costs, cut);
+      for (auto [time, slowness] : llvm::zip_equal(times, ranks.slowness))
+        time *= slowness;
+      return times;
+    };
+    auto stepOf = [&](const Begins &cut) {
+      return simulated(timesOf(cut), problem.microBatches, 1.0 / 3);
+    };
+    double best = unlimited, leastWorst = unlimited;
+    problem.forEach([&](const Begins &cut) {
+      best = std::min(best, stepOf(cut));
+      leastWorst = std::min(leastWorst, *llvm::max_element(timesOf(cut)));
+    });
+    const Begins even = valueOf(cutIntoStages(graph, stages, 0, ranks));
+    EXPECT_LE(*llvm::max_element(timesOf(even)), leastWorst * (1 + 1e-9));
+    const double found =
+        stepOf(valueOf(cutForStep(graph, stages, microBatches, ranks)));
+    EXPECT_LE(found, stepOf(even) * (1 + 1e-9));
+    worst = std::max(worst, found / best);
+    sum += found / best;
+    mostGained = std::max(
+        mostGained,
+        stepOf(valueOf(cutForStep(graph, stages, microBatches))) / found);
+  }
+  EXPECT_LE(worst, 1.1);
+  EXPECT_LE(sum / trials, 1.005);
+  // Who takes all ranks for alike loses much.
+  EXPECT_GT(mostGained, 1.5);
+}
+
+TEST(StepFormula, StagesTakeEqualSharesOfTheirRanksMemory) {
+  StageGraph graph = chainOf(std::vector<double>(12, 1));
+  for (size_t i = 0; i < 12; ++i) {
+    graph.weightBytes.push_back(10);
+    graph.nodes[i].weights = {static_cast<int32_t>(i)};
+  }
+  EXPECT_EQ(valueOf(cutForMemory(graph, 3, 4)), Begins({0, 4, 8}));
+  EXPECT_EQ(valueOf(cutForMemory(graph, 3, 4, 0, {{}, {50, 25, 75}})),
+            Begins({0, 4, 6}));
+  // A rank with less memory gets what fits, and the rest the others.
+  EXPECT_EQ(valueOf(cutForStep(graph, 3, 4, {{}, {100, 20, 100}})),
+            Begins({0, 6, 8}));
 }
 
 TEST(StepFormula, LayersByHand) {
