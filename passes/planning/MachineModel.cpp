@@ -86,6 +86,31 @@ MachineModel MachineModel::v100() {
           .memory = 32e9};
 }
 
+MachineModel MachineModel::p100() {
+  return {.matmulFlops = 7e12,
+          .convolutionFlops = 3.5e12,
+          .attentionFlops = 2.1e12,
+          .bandwidth = 610e9,
+          .secondsPerRandom = 4e-12,
+          .secondsPerCall = 4e-6,
+          .linkLatency = 15e-6,
+          .linkBandwidth = 11e9,
+          .hostRanks = 8,
+          .networkLatency = 50e-6,
+          .networkBandwidth = 1.1e9,
+          .memory = 16e9};
+}
+
+MachineModel MachineModel::p40() {
+  MachineModel machine = p100();
+  machine.matmulFlops = 8.8e12;
+  machine.convolutionFlops = 4.4e12;
+  machine.attentionFlops = 2.6e12;
+  machine.bandwidth = 290e9;
+  machine.memory = 24e9;
+  return machine;
+}
+
 MachineModel MachineModel::cpuCluster() {
   MachineModel machine;
   machine.hostRanks = 16;
@@ -112,6 +137,8 @@ static constexpr NamedMachine machines[] = {
     {"h200-bf16", [] { return MachineModel::h200(); }},
     {"a100-bf16", [] { return MachineModel::a100(); }},
     {"v100-f16", [] { return MachineModel::v100(); }},
+    {"p100-f32", [] { return MachineModel::p100(); }},
+    {"p40-f32", [] { return MachineModel::p40(); }},
     {"cpu-cluster", [] { return MachineModel::cpuCluster(); }},
 };
 

@@ -98,6 +98,14 @@ struct MachineModel {
   /// (white paper). The machine of J. Lamy-Poirier, "Breadth-First Pipeline
   /// Parallelism", 2022. Nothing of it was measured by this project.
   static MachineModel v100();
+  /// One P100 with 16 GB in f32, on PCIe (9.3 TFLOP/s, 732 GB/s: data sheet),
+  /// of which products and kernels reach the shares that they do of an H100;
+  /// eight in a host, without NVLink, and 10 Gb/s. The GPU of Y. Huang et al.,
+  /// "GPipe", 2019, table 3. Nothing of it was measured by this project.
+  static MachineModel p100();
+  /// One P40 with 24 GB in f32 (11.8 TFLOP/s, 346 GB/s: data sheet), likewise;
+  /// the GPU of C. Kim et al., "torchgpipe", 2020.
+  static MachineModel p40();
   /// A core of a CPU for each rank, 16 in a host, which share 100 Gb/s.
   static MachineModel cpuCluster();
   /// The machine of that name, such as `cpu`, `h100-f32` or `h100-bf16`; none

@@ -419,8 +419,12 @@ void Compilation::placeStages() {
   // Who makes the schedule says what is wrong.
   if (!places)
     return llvm::consumeError(places.takeError());
-  options.pipelines.staged.rankOfStage = llvm::ArrayRef(std::vector<int64_t>(
-      places->begin(), places->begin() + options.pipelines.staged.stages));
+  // Of two copies of the model the first.
+  StagedPipelineOptions &staged = options.pipelines.staged;
+  const auto stages = static_cast<size_t>(staged.stages);
+  if (places->size() >= stages)
+    staged.rankOfStage = llvm::ArrayRef(
+        std::vector<int64_t>(places->begin(), places->begin() + stages));
 }
 
 /// From the level of what was opened.

@@ -185,7 +185,8 @@ std::vector<CompileRow> pipewright::tool::targetRows() {
                  recordText,
                  readPrecision}),
       {{"machine", "NAME|FILE.json",
-        "What times are predicted for, and schedules chosen by them: " +
+        "What times are predicted for, schedules chosen by them, and how much "
+        "memory ranks have: " +
             MachineModel::names() +
             ", or what pipewright machine show --json has printed elsewhere "
             "(default: a core of this machine; an H100)"},
