@@ -71,8 +71,8 @@ def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
            "stage exceeds under 1f1b, of balance step: one number for all "
            "stages, or one for each; none is no limit">,
     ListOption<"rankOfStage", "rank-of-stage", "int64_t",
-           "Where each stage will be, on a machine whose ranks are not alike; "
-           "without it they go round the ranks">
+           "Where each stage of each copy of the model will be, on a machine "
+           "whose ranks are not alike; without it they go round the ranks">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

@@ -419,12 +419,12 @@ void Compilation::placeStages() {
   // Who makes the schedule says what is wrong.
   if (!places)
     return llvm::consumeError(places.takeError());
-  // Of two copies of the model the first.
+  // A file may have an order for other stages.
   StagedPipelineOptions &staged = options.pipelines.staged;
-  const auto stages = static_cast<size_t>(staged.stages);
-  if (places->size() >= stages)
-    staged.rankOfStage = llvm::ArrayRef(
-        std::vector<int64_t>(places->begin(), places->begin() + stages));
+  if (static_cast<int64_t>(places->size()) ==
+      staged.stages * options.policy->copies())
+    staged.rankOfStage =
+        llvm::ArrayRef(std::vector<int64_t>(places->begin(), places->end()));
 }
 
 /// From the level of what was opened.

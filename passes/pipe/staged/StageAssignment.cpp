@@ -18,6 +18,7 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Regex.h"
 
+#include <limits>
 #include <optional>
 
 using namespace mlir;
@@ -358,19 +359,29 @@ static FailureOr<StageRanks> ranksOf(const ModelOps &model, Method::Kind method,
     for (int64_t stage = 0; stage < cut.stages; ++stage)
       ranks.memory.push_back(static_cast<double>(
           cut.memoryLimit[cut.memoryLimit.size() == 1 ? 0 : stage]));
-  if (!machine->isUneven())
+  if (!machine->isUneven() || cut.stages < 1)
     return ranks;
   const ProgramFields program = programOf(module);
   const int64_t places = program.ranks.value_or(cut.stages);
   Region &body = function.getBody();
   const double best = workOf(body, machine->ofBestRank()).seconds;
+  std::vector<int64_t> rankOfStage = cut.rankOfStage.vec();
+  for (int64_t stage = 0; cut.rankOfStage.empty() && stage < cut.stages;
+       ++stage)
+    rankOfStage.push_back(stage % places);
+  const size_t copies = rankOfStage.size() / cut.stages;
   for (int64_t stage = 0; stage < cut.stages; ++stage) {
-    const MachineModel own = machine->ofRank(
-        cut.rankOfStage.empty() ? stage % places : cut.rankOfStage[stage],
-        places, program.replicas);
-    ranks.slowness.push_back(workOf(body, own).seconds / best);
+    // The copies share the micro-batches evenly.
+    double slowness = 0, memory = std::numeric_limits<double>::infinity();
+    for (size_t copy = 0; copy < copies; ++copy) {
+      const MachineModel own = machine->ofRank(
+          rankOfStage[copy * cut.stages + stage], places, program.replicas);
+      slowness += workOf(body, own).seconds / best;
+      memory = std::min(memory, own.memory);
+    }
+    ranks.slowness.push_back(slowness / static_cast<double>(copies));
     if (method == Method::Memory)
-      ranks.memory.push_back(own.memory);
+      ranks.memory.push_back(memory);
   }
   return ranks;
 }
@@ -466,7 +477,7 @@ FailureOr<StageOfOp> assignStages(const ModelOps &model, const StageCut &cut) {
   const auto stages = static_cast<size_t>(std::max<int64_t>(0, cut.stages));
   if (cut.memoryLimit.size() > 1 && cut.memoryLimit.size() != stages)
     return refuse("memory-limit", cut.memoryLimit.size());
-  if (!cut.rankOfStage.empty() && cut.rankOfStage.size() != stages)
+  if (stages > 0 && cut.rankOfStage.size() % stages != 0)
     return refuse("rank-of-stage", cut.rankOfStage.size());
   const Method *method = findMethod(cut.balance);
   StringRef argument = cut.balance.split(':').second;

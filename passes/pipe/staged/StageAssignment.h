@@ -39,7 +39,8 @@ struct StageCut {
   /// there are such cuts: one number for all, or one for each; empty for no
   /// limit. Workspace and messages are not among these bytes.
   llvm::ArrayRef<int64_t> memoryLimit = {};
-  /// Where stages will be; empty: they go round and round.
+  /// Where stages will be, those of the first copy of the model before those of
+  /// the second; empty: they go round and round.
   llvm::ArrayRef<int64_t> rankOfStage = {};
 };
 

@@ -4,6 +4,11 @@
 // RUN: not pipewright-opt %s --pipe-partition-stages=stages=0 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: pipe-partition-stages: expects at least 1 stage, but got 0
 
+// RUN: not pipewright-opt %s --pipe-partition-stages="stages=2 memory-limit=1,2,3" 2>&1 | FileCheck %s --check-prefix=LIMITS
+// LIMITS: pipe-partition-stages: expects memory-limit of 2 stages, but got 3
+// RUN: not pipewright-opt %s --pipe-partition-stages="stages=2 rank-of-stage=0,1,1" 2>&1 | FileCheck %s --check-prefix=RANKS
+// RANKS: pipe-partition-stages: expects rank-of-stage of 2 stages, but got 3
+
 nn.weight @w role = parameter : tensor<8x8xf32>
 func.func @model(%x: tensor<4x8xf32> {nn.name = "x"}) -> (tensor<f32> {nn.name = "loss"}) {
   %w = nn.parameter @w : tensor<8x8xf32>
