@@ -206,26 +206,43 @@ double MachineFigure::worse(double a, double b) const {
 
 MachineModel MachineModel::ofRank(int64_t rank, int64_t ranks,
                                   int64_t replicas) const {
-  MachineModel worst = *this;
-  worst.others.clear();
-  for (int64_t replica = 0; isUneven() && replica < replicas; ++replica) {
-    const int64_t place = replica * ranks + rank;
-    MachineModel own = *this;
-    for (const OtherRanks &some : others)
-      if (some.first <= place && place <= some.last)
-        for (auto [figure, number] : some.figures)
-          own.*figure->place = number;
+  MachineModel usual;
+  for (const MachineFigure &figure : machineFigures())
+    usual.*figure.place = this->*figure.place;
+  // Of the copies, which stand at places rank, ranks + rank, ..., those that
+  // are not like the rest.
+  int64_t unusual = 0;
+  std::optional<MachineModel> worst;
+  auto add = [&](const MachineModel &own) {
+    if (!worst)
+      worst = own;
     for (const MachineFigure &figure : machineFigures())
-      worst.*figure.place =
-          replica == 0 ? own.*figure.place
-                       : figure.worse(worst.*figure.place, own.*figure.place);
+      (*worst).*figure.place =
+          figure.worse((*worst).*figure.place, own.*figure.place);
+  };
+  for (const OtherRanks &some : others) {
+    const int64_t from =
+        std::max<int64_t>(0, (some.first - rank + ranks - 1) / ranks);
+    const int64_t to = some.last < rank
+                           ? -1
+                           : std::min(replicas - 1, (some.last - rank) / ranks);
+    if (from > to)
+      continue;
+    unusual += to - from + 1;
+    MachineModel own = usual;
+    for (auto [figure, number] : some.figures)
+      own.*figure->place = number;
+    add(own);
   }
-  return worst;
+  if (unusual < replicas)
+    add(usual);
+  return worst.value_or(usual);
 }
 
 MachineModel MachineModel::ofBestRank() const {
-  MachineModel best = *this;
-  best.others.clear();
+  MachineModel best;
+  for (const MachineFigure &figure : machineFigures())
+    best.*figure.place = this->*figure.place;
   for (const OtherRanks &some : others)
     for (auto [figure, number] : some.figures)
       best.*figure->place = figure->better(best.*figure->place, number);

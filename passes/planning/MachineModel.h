@@ -39,6 +39,14 @@ struct OtherRanks {
   int64_t first = 0, last = 0;
   /// Which ones, each once and of those that ranks have (`isOfRank`).
   std::vector<std::pair<const MachineFigure *, double>> figures;
+
+  static constexpr int64_t mostPlaces = 1 << 20;
+  /// Of kinds of ranks in a machine.
+  static constexpr size_t mostKinds = 1024;
+
+  bool overlaps(const OtherRanks &other) const {
+    return first <= other.last && other.first <= last;
+  }
 };
 
 /// What one rank computes with. The defaults are one core of a CPU of 2020.

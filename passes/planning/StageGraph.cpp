@@ -249,19 +249,22 @@ static double meanSlowness(const StageRanks &ranks, int64_t from, int64_t to) {
   return from == to ? 1 : sum / static_cast<double>(to - from);
 }
 
-/// Moves a border of a stage, or both of them, by one node, two, four and so
-/// on, as long as that makes the step shorter.
+/// Moves borders of stages by one node as long as that makes the step shorter;
+/// `far` also by two, four and so on, and both borders of a stage.
 static void
 improve(const StageGraph &graph, llvm::SmallVector<int32_t> &begins,
-        double &step,
+        double &step, bool far,
         llvm::function_ref<double(llvm::ArrayRef<int32_t>)> stepOf) {
   const auto size = static_cast<int32_t>(graph.nodes.size());
   // A border may lie where a stage may begin and both sides have a layer.
   auto isAllowed = [&](llvm::ArrayRef<int32_t> borders) {
+    for (size_t stage = 1; stage < borders.size(); ++stage)
+      if (borders[stage] <= borders[stage - 1] || borders[stage] >= size)
+        return false;
     for (auto [stage, begin] : llvm::enumerate(borders)) {
       const int32_t end =
           stage + 1 < borders.size() ? borders[stage + 1] : size;
-      if (begin >= end || (stage > 0 && !graph.nodes[begin].mayBegin) ||
+      if ((stage > 0 && !graph.nodes[begin].mayBegin) ||
           std::none_of(graph.nodes.begin() + begin, graph.nodes.begin() + end,
                        [](const auto &node) { return node.isLayer; }))
         return false;
@@ -281,17 +284,16 @@ improve(const StageGraph &graph, llvm::SmallVector<int32_t> &begins,
   for (bool isBetter = true; isBetter;) {
     isBetter = false;
     for (size_t stage = 1; stage < begins.size(); ++stage)
-      for (int32_t by = 1; by < size; by *= 2)
+      for (int32_t by = 1; by < (far ? size : 2); by *= 2)
         for (int32_t direction : {-1, 1})
           for (bool both : {false, true}) {
-            if (both && stage + 1 == begins.size())
+            if (both && (!far || stage + 1 == begins.size()))
               continue;
             llvm::SmallVector<int32_t> moved = begins;
             moved[stage] = place(moved[stage], by, direction);
             if (both)
               moved[stage + 1] = place(moved[stage + 1], by, direction);
-            if (moved[stage] <= 0 || moved[stage] >= size ||
-                moved.back() >= size || !isAllowed(moved))
+            if (!isAllowed(moved))
               continue;
             if (double other = stepOf(moved); other < step * (1 - 1e-9)) {
               begins = moved;
@@ -369,10 +371,11 @@ cutForStep(const StageGraph &graph, int64_t stages, int64_t microBatches,
   if (evenStep == never)
     return cutForMemory(graph, stages, microBatches, /*slack=*/0.01, ranks);
   // A step takes as many operations as it has tasks; a search some tens of
-  // steps for each border.
-  if (stages * stages * microBatches < (1 << 20)) {
-    improve(graph, *even, evenStep, stepOf);
-    improve(graph, *bound, boundStep, stepOf);
+  // steps for each border, or, with ranks that are not alike, some hundreds.
+  const bool far = !ranks.slowness.empty();
+  if (stages * stages * microBatches < (far ? 1 << 18 : 1 << 20)) {
+    improve(graph, *even, evenStep, far, stepOf);
+    improve(graph, *bound, boundStep, far, stepOf);
   }
   if (boundStep <= evenStep * (1 + 1e-9))
     return bound;

@@ -19,6 +19,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,9 @@ struct ScheduleOptions {
   /// between them (empty: a chain).
   const TaskCosts *costs = nullptr;
   llvm::ArrayRef<StageEdge> edges = {};
+  /// The costs of stages on these ranks, where ranks are not alike, in place of
+  /// `costs` for policies that choose a placement.
+  std::function<TaskCosts(llvm::ArrayRef<int32_t>)> costsAt = nullptr;
 
   int64_t parameter(llvm::StringRef name, int64_t otherwise) const;
 };

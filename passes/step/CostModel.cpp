@@ -172,7 +172,11 @@ static std::optional<OtherRanks> ranksWith(Attribute attribute) {
   auto all = dyn_cast<DictionaryAttr>(attribute);
   auto first = all ? all.getAs<IntegerAttr>(kFirst) : IntegerAttr();
   auto last = all ? all.getAs<IntegerAttr>(kLast) : IntegerAttr();
-  if (!first || !last || first.getInt() < 0 || last.getInt() < first.getInt())
+  auto isNumber = [](IntegerAttr number) {
+    return number && number.getType().isSignlessInteger(64);
+  };
+  if (!isNumber(first) || !isNumber(last) || first.getInt() < 0 ||
+      last.getInt() < first.getInt() || last.getInt() >= OtherRanks::mostPlaces)
     return std::nullopt;
   OtherRanks ranks{first.getInt(), last.getInt(), {}};
   for (const MachineFigure &figure : machineFigures())
@@ -182,7 +186,7 @@ static std::optional<OtherRanks> ranksWith(Attribute attribute) {
         return std::nullopt;
       ranks.figures.emplace_back(&figure, *number);
     }
-  if (all.size() != ranks.figures.size() + 2)
+  if (ranks.figures.empty() || all.size() != ranks.figures.size() + 2)
     return std::nullopt;
   return ranks;
 }
@@ -203,11 +207,13 @@ static std::optional<MachineModel> machineWith(DictionaryAttr attribute) {
   }
   if (Attribute own = attribute.get(kOthers)) {
     auto others = dyn_cast<ArrayAttr>(own);
-    if (!others)
+    if (!others || others.size() > OtherRanks::mostKinds)
       return std::nullopt;
     for (Attribute each : others) {
       std::optional<OtherRanks> ranks = ranksWith(each);
-      if (!ranks)
+      if (!ranks || llvm::any_of(machine.others, [&](const OtherRanks &other) {
+            return ranks->overlaps(other);
+          }))
         return std::nullopt;
       machine.others.push_back(std::move(*ranks));
     }

@@ -140,6 +140,8 @@ public:
   /// on their own where that is empty.
   schedules::TaskCosts costs(StepMode mode,
                              llvm::ArrayRef<int32_t> rankOfStage = {}) const;
+  /// Whether the machine that the module is for has ranks of several kinds.
+  bool ranksDiffer() const { return machine.isUneven(); }
   /// The same on another machine.
   schedules::TaskCosts costs(StepMode mode, const MachineModel &machine,
                              llvm::ArrayRef<int32_t> rankOfStage = {}) const;

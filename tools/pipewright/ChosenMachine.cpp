@@ -32,6 +32,10 @@ static std::string readFigure(const llvm::json::Object &figures,
     return ("has no whole number for '" + figure.name + "' of " +
             nameOf(precision))
         .str();
+  constexpr double least = 1e-18, most = 1e24;
+  if (figure.isOfRank && (*number < least || *number > most))
+    return llvm::formatv("has no number from {0:e0} to {1:e0} for '{2}' of {3}",
+                         least, most, figure.name, nameOf(precision));
   place = *number;
   return "";
 }
@@ -40,7 +44,7 @@ static std::string readFigure(const llvm::json::Object &figures,
 /// were read: `{"first": 4, "last": 7, "figures": {"f32": {"memory": 8e9}}}`.
 static std::string readRanksAlike(const llvm::json::Object &object,
                                   Precision precision, OtherRanks &ranks) {
-  constexpr int64_t places = 1 << 20;
+  constexpr int64_t places = OtherRanks::mostPlaces;
   std::optional<int64_t> first = object.getInteger("first"),
                          last = object.getInteger("last");
   if (!first || !last || *first < 0 || *last < *first || *last >= places)
@@ -75,6 +79,10 @@ static std::string readRanks(const llvm::json::Value &value,
   const llvm::json::Array *all = value.getAsArray();
   if (!all)
     return "has 'ranks' that are no list";
+  constexpr size_t most = OtherRanks::mostKinds;
+  if (all->size() > most)
+    return llvm::formatv("has {0} kinds of 'ranks', more than {1}", all->size(),
+                         most);
   for (const llvm::json::Value &each : *all) {
     const llvm::json::Object *object = each.getAsObject();
     if (!object)
@@ -84,7 +92,7 @@ static std::string readRanks(const llvm::json::Value &value,
         !problem.empty())
       return problem;
     for (const OtherRanks &other : machine.others)
-      if (ranks.first <= other.last && other.first <= ranks.last)
+      if (ranks.overlaps(other))
         return llvm::formatv("has rank {0} twice in 'ranks'",
                              std::max(ranks.first, other.first));
     machine.others.push_back(std::move(ranks));
@@ -123,7 +131,7 @@ static llvm::Expected<ChosenMachine> readFile(llvm::StringRef path,
         !problem.empty())
       return fail(path, problem);
   if (machine.model.isUneven())
-    machine.name += " or others";
+    machine.name += " (some ranks differ)";
   return machine;
 }
 

@@ -219,6 +219,28 @@ Compilation::Trial Compilation::tryPlan() {
   });
 }
 
+/// So much of what ranks may have, by stage, of two copies of the model the
+/// less.
+std::vector<int64_t> Compilation::limitsOfStages(double share) const {
+  constexpr int64_t unlimited = int64_t(1) << 60;
+  const int64_t stages = options.pipelines.staged.stages;
+  llvm::Expected<schedules::Placement> places =
+      options.policy->place(options.sizes());
+  if (!places) {
+    llvm::consumeError(places.takeError());
+    return {};
+  }
+  std::vector<int64_t> limits(stages, unlimited);
+  for (auto [number, rank] : llvm::enumerate(*places)) {
+    const int64_t bytes = std::llround(
+        share * static_cast<double>(options.limitOf(rank).value_or(unlimited)));
+    int64_t &limit = limits[static_cast<int64_t>(number) % stages];
+    limit = std::max<int64_t>(1, std::min(limit, bytes));
+  }
+  return llvm::all_equal(limits) ? std::vector<int64_t>{limits.front()}
+                                 : limits;
+}
+
 /// `step` cuts by operations, for 1F1B, and does not know to the byte what a
 /// stage needs. So the plans of a few cuts are predicted, and the one with the
 /// shortest step is taken, or with the smallest arenas if none is within the
@@ -226,18 +248,6 @@ Compilation::Trial Compilation::tryPlan() {
 /// memory, beginning with more, as it counts what is computed again, and ending
 /// soon behind the first one that fits; and, unless times were measured, the
 /// cut of `flops`.
-/// So much of what ranks may have, by stage, where each is on its own rank.
-std::vector<int64_t> Compilation::limitsOfStages(double share) const {
-  constexpr int64_t unlimited = int64_t(1) << 60;
-  std::vector<int64_t> limits;
-  for (int64_t rank = 0; rank < options.pipelines.scheduled.ranks; ++rank)
-    limits.push_back(std::llround(
-        share *
-        static_cast<double>(options.limitOf(rank).value_or(unlimited))));
-  return llvm::all_equal(limits) ? std::vector<int64_t>{limits.front()}
-                                 : limits;
-}
-
 void Compilation::chooseCut() {
   StagedPipelineOptions &staged = options.pipelines.staged;
   const std::string balance = staged.balance;
@@ -279,7 +289,10 @@ void Compilation::chooseCut() {
   else if (!best.stageMemory.empty())
     mlir::emitRemark(module().getLoc())
         << "balance '" << balance << "' cut the model for "
-        << (options.memoryLimit ? "--memory-limit" : "the machine's memory");
+        << (!options.memoryLimit ? "the machine's memory"
+            : options.machine && options.machine->model.isUneven()
+                ? "--memory-limit and the machine's memory"
+                : "--memory-limit");
 }
 
 void Compilation::chooseSchedule() {
@@ -384,7 +397,7 @@ LogicalResult Compilation::checkMemory() {
   if (isOfUser)
     error << "--memory-limit is " << codegen::formatBytes(limit);
   else
-    error << "that of --machine has " << codegen::formatBytes(limit);
+    error << "--machine gives it " << codegen::formatBytes(limit);
   return error << ": " << kNeedLess << "; plan --search finds out";
 }
 
@@ -412,7 +425,9 @@ bool Compilation::hasPassesAfter(Level level) const {
 /// Tells who cuts where the schedule puts stages, where that makes a
 /// difference.
 void Compilation::placeStages() {
-  if (!options.machineModel().isUneven() || !options.policy.policy)
+  // Who chooses a schedule has chosen that, too.
+  if (!options.machineModel().isUneven() || !options.policy.policy ||
+      options.policy->isChoice())
     return;
   llvm::Expected<schedules::Placement> places =
       options.policy->place(options.sizes());

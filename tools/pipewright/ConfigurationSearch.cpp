@@ -464,6 +464,8 @@ void ConfigurationSearch::print(llvm::raw_ostream &os) const {
      << " samples in a step";
   if (memoryLimit)
     os << ", at most " << codegen::formatBytes(*memoryLimit) << " on a rank";
+  else if (hasLimit)
+    os << ", at most the memory that ranks of --machine have";
   os << "\n"
      << planned.size() << " of "
      << planned.size() + alike + slower + tooLarge + impossible

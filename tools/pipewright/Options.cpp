@@ -26,7 +26,7 @@ std::optional<int64_t> CompileOptions::limitOf(int64_t rank) const {
       machine->model.ofRank(rank, pipelines.scheduled.ranks, replicas);
   if (!findMachineFigure("memory")->isKnown(own))
     return memoryLimit;
-  const auto bytes = static_cast<int64_t>(std::min(own.memory, 1e18));
+  const auto bytes = static_cast<int64_t>(std::clamp(own.memory, 1.0, 1e18));
   return memoryLimit ? std::min(*memoryLimit, bytes) : bytes;
 }
 

@@ -165,6 +165,13 @@ PlanChooser::sizesOf(const StagedModel &model) const {
   sizes.stages = model.stages;
   sizes.costs = &model.costs;
   sizes.edges = model.edges;
+  if (machine.isUneven())
+    sizes.costsAt = [&](ArrayRef<int32_t> places) {
+      FailureOr<pipe::Stages> stages = pipe::Stages::read(*model.module);
+      return failed(stages)
+                 ? model.costs
+                 : stages->costs(pipe::StepMode::train, machine, places);
+    };
   return sizes;
 }
 
@@ -321,5 +328,7 @@ void pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options) {
   options.pipelines.scheduled.policy = best->schedule;
   options.pipelines.staged.splitBackward = best->model->splits;
   options.pipelines.staged.stages = best->model->stages;
+  options.pipelines.staged.rankOfStage = llvm::ArrayRef(std::vector<int64_t>(
+      best->model->places.begin(), best->model->places.end()));
   options.given["stages"] = best->model->stages;
 }

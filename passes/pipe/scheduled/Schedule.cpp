@@ -159,16 +159,17 @@ public:
     llvm::Expected<schedules::PolicyChoice> chosen = choose();
     if (!chosen)
       return fail(chosen.takeError());
-    schedules::ScheduleOptions options =
-        chosen->with({ranks, stages->size() / stages->copies(), *microBatches});
-    // What a task takes depends on where its stage goes.
-    llvm::Expected<schedules::Placement> places = (*chosen)->place(options);
-    if (!places)
-      return fail(places.takeError());
-    schedules::TaskCosts costs = stages->costs(StepMode::train, *places);
+    schedules::TaskCosts costs = stages->costs(StepMode::train);
     std::vector<schedules::StageEdge> edges = stages->edges(StepMode::train);
+    schedules::ScheduleOptions options{ranks, stages->size() / stages->copies(),
+                                       *microBatches};
     options.costs = &costs;
     options.edges = edges;
+    if (stages->ranksDiffer())
+      options.costsAt = [&](ArrayRef<int32_t> rankOfStage) {
+        return stages->costs(StepMode::train, rankOfStage);
+      };
+    options = chosen->with(options);
     llvm::Expected<schedules::Schedule> schedule = (*chosen)->build(options);
     if (!schedule)
       return fail(schedule.takeError());

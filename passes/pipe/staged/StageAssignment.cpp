@@ -380,9 +380,16 @@ static FailureOr<StageRanks> ranksOf(const ModelOps &model, Method::Kind method,
       memory = std::min(memory, own.memory);
     }
     ranks.slowness.push_back(slowness / static_cast<double>(copies));
-    if (method == Method::Memory)
+    if (method == Method::Memory && memory < MachineModel::unknownMemory)
       ranks.memory.push_back(memory);
   }
+  if (method == Method::Memory && !ranks.memory.empty() &&
+      ranks.memory.size() != ranks.slowness.size())
+    return module.emitError("pipe-partition-stages: balance memory expects the "
+                            "memory of all ranks or of none, but the machine "
+                            "has it for ")
+           << ranks.memory.size() << " of " << ranks.slowness.size()
+           << " stages";
   return ranks;
 }
 
@@ -479,6 +486,17 @@ FailureOr<StageOfOp> assignStages(const ModelOps &model, const StageCut &cut) {
     return refuse("memory-limit", cut.memoryLimit.size());
   if (stages > 0 && cut.rankOfStage.size() % stages != 0)
     return refuse("rank-of-stage", cut.rankOfStage.size());
+  const int64_t ranks = programOf(module).ranks.value_or(cut.stages);
+  for (int64_t bytes : cut.memoryLimit)
+    if (bytes < 1)
+      return module.emitError("pipe-partition-stages: expects memory-limit to "
+                              "be at least 1 byte, but got ")
+             << bytes;
+  for (int64_t rank : cut.rankOfStage)
+    if (rank < 0 || rank >= ranks)
+      return module.emitError("pipe-partition-stages: expects rank-of-stage to "
+                              "be from 0 to ")
+             << ranks - 1 << ", but got " << rank;
   const Method *method = findMethod(cut.balance);
   StringRef argument = cut.balance.split(':').second;
   return method->kind == Method::Annotated

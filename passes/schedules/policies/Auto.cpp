@@ -147,6 +147,16 @@ static Schedule makeFrame(const Placement &placement,
   return frame;
 }
 
+/// Lets the options have the costs of a placement, which `costs` keeps, where
+/// they depend on it.
+static void useCostsAt(const Placement &placement, ScheduleOptions &options,
+                       TaskCosts &costs) {
+  if (!options.costsAt)
+    return;
+  costs = options.costsAt(placement);
+  options.costs = &costs;
+}
+
 /// The shortest step that a placement is known to allow, found at a fraction of
 /// what `orderRanks` spends; before there are costs, with all stages alike. All
 /// that is compared here is compared there too, so that what is chosen is never
@@ -155,14 +165,16 @@ double Auto::stepTimeOf(const Placement &placement,
                         const ScheduleOptions &options) const {
   TaskCosts uniform = TaskCosts::uniform(options.stages, 1, 2);
   ScheduleOptions trial = options;
+  TaskCosts own;
+  useCostsAt(placement, trial, own);
   PlanLimits limits = PlanLimits::of(options);
-  if (!options.costs) {
+  if (!trial.costs) {
     trial.edges = {};
     limits.bytes = -1;
   }
   Schedule frame = makeFrame(placement, trial);
-  PlanSearch search(*this, frame, trial,
-                    options.costs ? *options.costs : uniform, limits);
+  PlanSearch search(*this, frame, trial, trial.costs ? *trial.costs : uniform,
+                    limits);
   search.tryPolicies();
   search.tryRecipe(firstRecipe(limits));
   return search.stepTime();
@@ -220,7 +232,10 @@ std::vector<Recipe> Auto::recipesFor(Schedule frame,
 }
 
 llvm::Error Auto::orderRanks(Schedule &schedule,
-                             const ScheduleOptions &options) const {
+                             const ScheduleOptions &given) const {
+  ScheduleOptions options = given;
+  TaskCosts own;
+  useCostsAt(schedule.rankOfStage, options, own);
   TaskCosts uniform = TaskCosts::uniform(schedule.stages, 1, 2);
   const TaskCosts &costs = options.costs ? *options.costs : uniform;
   if (llvm::Error error = checkCosts(schedule, costs))
