@@ -113,24 +113,14 @@ private:
 
 } // namespace
 
-/// Where policies put so many stages, each once; one empty placement where it
-/// makes no difference.
+/// One empty placement where it makes no difference.
 std::vector<schedules::Placement>
 PlanChooser::placementsOf(int64_t stages) const {
   if (!machine.isUneven())
     return {{}};
   schedules::ScheduleOptions sizes = options.sizes();
   sizes.stages = stages;
-  std::vector<schedules::Placement> all;
-  for (const schedules::Policy *policy : schedules::allPolicies()) {
-    llvm::Expected<schedules::Placement> places = policy->place(sizes);
-    if (!places)
-      llvm::consumeError(places.takeError());
-    else if (static_cast<int64_t>(places->size()) == stages &&
-             !llvm::is_contained(all, *places))
-      all.push_back(*places);
-  }
-  return all;
+  return schedules::placementsFor(sizes);
 }
 
 void PlanChooser::addModel(int64_t stages, bool splits,

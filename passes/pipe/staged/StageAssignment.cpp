@@ -355,7 +355,7 @@ static FailureOr<StageRanks> ranksOf(const ModelOps &model, Method::Kind method,
   if (failed(machine))
     return failure();
   StageRanks ranks;
-  if (!cut.memoryLimit.empty())
+  if (method == Method::Step && !cut.memoryLimit.empty())
     for (int64_t stage = 0; stage < cut.stages; ++stage)
       ranks.memory.push_back(static_cast<double>(
           cut.memoryLimit[cut.memoryLimit.size() == 1 ? 0 : stage]));

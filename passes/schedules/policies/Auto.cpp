@@ -98,7 +98,6 @@ protected:
 
 private:
   llvm::Error checkParameters(const ScheduleOptions &options) const;
-  std::vector<Placement> placementsFor(const ScheduleOptions &options) const;
   double stepTimeOf(const Placement &placement,
                     const ScheduleOptions &options) const;
   std::vector<Recipe> recipesFor(Schedule frame, const ScheduleOptions &options,
@@ -115,26 +114,6 @@ llvm::Error Auto::checkParameters(const ScheduleOptions &options) const {
                     "but got {1}",
                     each, value);
   return checkSwitch(*this, options, "unsplit");
-}
-
-/// Those of all policies that the sizes allow.
-std::vector<Placement>
-Auto::placementsFor(const ScheduleOptions &options) const {
-  std::vector<Placement> all = {loopPlacement(options.stages, options.ranks)};
-  for (const Policy *policy : allPolicies()) {
-    if (policy == this || policy->copies() != 1)
-      continue;
-    ScheduleOptions its = options;
-    its.parameters.clear();
-    its.costs = nullptr;
-    its.edges = {};
-    llvm::Expected<Placement> placement = policy->place(its);
-    if (!placement)
-      llvm::consumeError(placement.takeError());
-    else if (llvm::find(all, *placement) == all.end())
-      all.push_back(std::move(*placement));
-  }
-  return all;
 }
 
 static Schedule makeFrame(const Placement &placement,

@@ -31,6 +31,25 @@ llvm::ArrayRef<Recipe> pipewright::schedules::allRecipes() {
   return all;
 }
 
+std::vector<Placement>
+pipewright::schedules::placementsFor(const ScheduleOptions &options) {
+  std::vector<Placement> all = {loopPlacement(options.stages, options.ranks)};
+  for (const Policy *policy : allPolicies()) {
+    if (policy->isChoice() || policy->copies() != 1)
+      continue;
+    ScheduleOptions its = options;
+    its.parameters.clear();
+    its.costs = nullptr;
+    its.edges = {};
+    llvm::Expected<Placement> placement = policy->place(its);
+    if (!placement)
+      llvm::consumeError(placement.takeError());
+    else if (!llvm::is_contained(all, *placement))
+      all.push_back(std::move(*placement));
+  }
+  return all;
+}
+
 std::string Recipe::describe(llvm::StringRef best) const {
   std::string text = "list schedule, ";
   switch (first) {

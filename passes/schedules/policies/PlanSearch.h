@@ -61,6 +61,10 @@ struct PlanLimits {
 bool canBeChosen(const Policy &policy, const ScheduleOptions &options,
                  const PlanLimits &limits);
 
+/// Where named policies of one copy of the model put stages, each placement
+/// once, with stages that go round the ranks first.
+std::vector<Placement> placementsFor(const ScheduleOptions &options);
+
 /// What it stashes: the peak of the rank that keeps most, in bytes, or in pairs
 /// of stage and micro-batch where no bytes are known.
 int64_t peakOf(const Simulation &simulation, bool hasBytes);
