@@ -63,7 +63,11 @@ void buildStagedPipeline(OpPassManager &pm,
   partition.rankOfStage.assign(options.rankOfStage.begin(),
                                options.rankOfStage.end());
   pipe::PipeRematerializeOptions rematerialize;
-  // What is pointwise is chosen where it is decided what to keep.
+  // What is pointwise is chosen where it is decided what to keep, and a part of
+  // it is kept of what that leaves.
+  auto isPointwise = [](llvm::StringRef word) {
+    return word == "pointwise" || word.starts_with("keep:");
+  };
   auto wordsWith =
       [&](llvm::function_ref<llvm::StringRef(llvm::StringRef)> of) {
         llvm::SmallVector<llvm::StringRef> words;
@@ -74,11 +78,14 @@ void buildStagedPipeline(OpPassManager &pm,
       [](llvm::StringRef word) { return word == "pointwise" ? "none" : word; });
   pipe::PipeDifferentiateOptions differentiate;
   // A list of another length is refused in the words of the option.
-  const bool isPointwise = llvm::StringRef(options.remat).contains("pointwise");
+  llvm::SmallVector<llvm::StringRef> given;
+  llvm::StringRef(options.remat).split(given, ',');
   differentiate.repeat =
-      !isPointwise ? "cheap" : wordsWith([](llvm::StringRef word) {
-        return word == "pointwise" ? word : "cheap";
-      });
+      llvm::none_of(given, isPointwise)
+          ? "cheap"
+          : wordsWith([&](llvm::StringRef word) {
+              return isPointwise(word) ? "pointwise" : "cheap";
+            });
   differentiate.keepGelu =
       call::mayFuseGelu(options.epilogues, options.architecture);
   pm.addPass(pipe::createPipePartitionStages(partition));

@@ -73,9 +73,9 @@ struct StagedPipelineOptions
       *this, "rank-of-stage",
       llvm::cl::desc("rank-of-stage of pipe-partition-stages")};
   Option<std::string> remat{*this, "remat", llvm::cl::init("none"),
-                            llvm::cl::desc("none, pointwise (see "
-                                           "pipe-differentiate), or full (see "
-                                           "pipe-rematerialize); for all "
+                            llvm::cl::desc("pointwise (see "
+                                           "pipe-differentiate), or a mode of "
+                                           "pipe-rematerialize; for all "
                                            "stages, or one for each")};
   Option<int64_t> copies{*this, "copies", llvm::cl::init(1),
                          llvm::cl::desc("Copies of the model, as the schedule "

@@ -23,7 +23,8 @@ namespace pipewright::tool {
 /// What `--remat auto` and `--search` try, in this order: what computes less
 /// again comes first.
 inline constexpr llvm::StringLiteral kRematModesByTime[] = {
-    "none", "pointwise", "every:1", "every:2", "full"};
+    "none",    "pointwise", "keep:75", "keep:50",
+    "keep:25", "every:1",   "every:2", "full"};
 
 /// In the error of a plan that does not fit.
 inline constexpr llvm::StringLiteral kNeedLess =
@@ -82,22 +83,21 @@ private:
   };
   Trial tryPlan();
   void chooseSchedule();
-  /// Of a stage: the mode that is tried, as its place among all, and the one
-  /// with which its rank has taken least so far.
-  struct RematTrial {
-    size_t level = 0, smallest = 0;
-    int64_t bytes = std::numeric_limits<int64_t>::max();
-    bool isSettled = false;
-  };
-  bool recomputeMore(llvm::SmallVectorImpl<RematTrial> &trials, bool forAll,
-                     size_t highest);
+  llvm::SmallVector<int64_t> bytesBeyondLimit(bool ofAll);
   mlir::LogicalResult checkMemory();
   mlir::LogicalResult finish(Level level);
   mlir::LogicalResult runAfter(Level level);
   bool hasPassesAfter(Level level) const;
   int64_t samplesPerMicroBatch();
+  /// Calls `run` on a copy of the module, and leaves the module as it is.
   template <class Run>
-  auto onCopy(Run run);
+  auto onCopy(Run run) {
+    mlir::OwningOpRef<mlir::ModuleOp> kept = module().clone();
+    std::swap(model.module, kept);
+    auto result = run();
+    std::swap(model.module, kept);
+    return result;
+  }
 
   /// As they were given, with what they left open decided behind the import
   /// level.

@@ -18,9 +18,8 @@ static constexpr llvm::StringLiteral stepsAdvice =
 static constexpr llvm::StringLiteral trainingAdvice =
     "it is an option of the program: see OUT/train --help";
 static constexpr llvm::StringLiteral rematAdvice =
-    "what the backward recomputes is --remat none, pointwise, every:N "
-    "(layers), "
-    "full or auto";
+    "what the backward recomputes is --remat none, pointwise, keep:N "
+    "(percent), every:N (layers), full or auto";
 static constexpr llvm::StringLiteral tensorAdvice =
     "there is no tensor parallelism yet; --ranks P cuts layers from layers, "
     "--data-parallel D makes replicas";

@@ -45,8 +45,8 @@ static llvm::Error readRemat(const OptionSpelling &row,
     if (word != "pointwise" && !pipe::isStageWord(word, pipe::kRematModes) &&
         all != "auto")
       return option::fail("--", row.name,
-                          " expects none, pointwise, every:N or full, one of "
-                          "these for each stage, or auto, but got '",
+                          " expects none, pointwise, keep:N, every:N or full, "
+                          "one of these for each stage, or auto, but got '",
                           text::shortened(all), "'");
   options.pipelines.staged.remat = all.str();
   return llvm::Error::success();
@@ -74,7 +74,9 @@ std::vector<CompileRow> pipewright::tool::stageRows() {
       decidedAt(Level::Staged,
                 {{"remat", "MODE",
                   "What the backward recomputes: none, pointwise (activations "
-                  "and other element ops of what is kept), every:N (all but "
+                  "and other element ops of what is kept), keep:N (these, and "
+                  "what takes least time to compute again, so that at most N "
+                  "percent of the rest are kept), every:N (all but "
                   "what N layers give to the next), full (all but the "
                   "stage's inputs), one of these for each stage, as in "
                   "full,pointwise,none; or auto (on each rank the least that "

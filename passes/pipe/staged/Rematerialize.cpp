@@ -1,10 +1,11 @@
 //===- Rematerialize.cpp - pipe-rematerialize -----------------------------===//
 //
 // Recomputes a stage's forward in its backward instead of keeping its values:
-// all of it from the stage's inputs, or each run of layers from what the run
+// all of it from the stage's inputs, each run of layers from what the run
 // before it has made, which is kept (T. Chen et al., "Training Deep Nets with
-// Sublinear Memory Cost", 2016). The copied ops are those of the forward, with
-// their kernels, so every number keeps its bits.
+// Sublinear Memory Cost", 2016), or what takes the least time within a number
+// of bytes. The copied ops are those of the forward, with their kernels, so
+// every number keeps its bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +13,8 @@
 #include "passes/pipe/staged/CheapOps.h"
 #include "passes/pipe/staged/ModelLayers.h"
 #include "passes/pipe/staged/StageWords.h"
+#include "passes/planning/KeptValues.h"
+#include "passes/step/CostModel.h"
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
@@ -54,42 +57,114 @@ Value baseOf(Value value) {
   return op && isView(op) ? baseOf(op->getOperand(0)) : value;
 }
 
-/// What is computed again together.
-struct Runs {
-  /// By op of the forward; not of views and what is made of weights alone,
-  /// which is computed again wherever it is read.
-  llvm::DenseMap<Operation *, int64_t> numberOf;
-  /// What runs read of runs before them, in the order in which it is made.
-  llvm::SetVector<Value> between;
+/// The ops of a forward but views and what is made of weights alone, which is
+/// computed again wherever it is read.
+SmallVector<Operation *> opsOfInputs(Block &forward) {
+  llvm::DenseSet<Operation *> ofWeights;
+  SmallVector<Operation *> ops;
+  for (Operation &op : forward.without_terminator())
+    if (llvm::all_of(op.getOperands(), [&](Value operand) {
+          return ofWeights.contains(operand.getDefiningOp());
+        }))
+      ofWeights.insert(&op);
+    else if (!isView(&op))
+      ops.push_back(&op);
+  return ops;
+}
 
-  /// Of so many layers each; no runs with 0.
-  Runs(Block &forward, int64_t layers);
+/// What a backward is given of its forward beside the stage's inputs.
+struct Kept {
+  /// Results of ops.
+  llvm::SetVector<Value> values;
+  /// Ops of the forward that are computed again together have a number.
+  llvm::DenseMap<Operation *, int64_t> runOf;
 };
 
-Runs::Runs(Block &forward, int64_t layers) {
-  if (layers == 0)
-    return;
+/// What runs of so many layers read of runs before them.
+Kept keepBetweenLayers(Block &forward, int64_t layers) {
+  Kept kept;
   SmallVector<Operation *> ops;
   for (Operation &op : forward.without_terminator())
     ops.push_back(&op);
-  llvm::DenseSet<Operation *> ofWeights;
+  llvm::DenseMap<Operation *, int64_t> layerOf;
   for (auto [op, layer] : llvm::zip_equal(ops, layerNumbers(ops)))
-    if (llvm::all_of(op->getOperands(), [&](Value operand) {
-          return ofWeights.contains(operand.getDefiningOp());
-        }))
-      ofWeights.insert(op);
-    else if (!isView(op))
-      numberOf[op] = layer / layers;
+    layerOf[op] = layer;
+  auto &runOf = kept.runOf;
+  for (Operation *op : opsOfInputs(forward))
+    runOf[op] = layerOf[op] / layers;
   for (Operation *op : ops)
     for (Value result : op->getResults())
       for (Operation *user : result.getUsers()) {
-        const auto reader = numberOf.find(forward.findAncestorOpInBlock(*user));
+        const auto reader = runOf.find(forward.findAncestorOpInBlock(*user));
         Value base = baseOf(result);
-        const auto maker = numberOf.find(base.getDefiningOp());
-        if (reader != numberOf.end() && maker != numberOf.end() &&
+        const auto maker = runOf.find(base.getDefiningOp());
+        if (reader != runOf.end() && maker != runOf.end() &&
             maker->second < reader->second)
-          between.insert(base);
+          kept.values.insert(base);
       }
+  return kept;
+}
+
+/// What the backward reads of its forward, as the forward has it.
+SmallVector<Value> valuesRead(ForwardOp forward, BackwardOp backward) {
+  SmallVector<Value> values;
+  for (int64_t index : backward.getInputs())
+    values.push_back(forward.getBody()->getArgument(index));
+  ReturnOp end = forward.getReturn();
+  for (int64_t index : backward.getOutputs())
+    values.push_back(end.getValues()[index]);
+  llvm::append_range(values, end.getStash());
+  return values;
+}
+
+/// What takes at most so many percent of the bytes that are read, so that the
+/// least time goes by for what is computed again.
+Kept keepPercent(ForwardOp forward, BackwardOp backward, int64_t percent,
+                 const MachineModel &machine) {
+  ForwardGraph graph;
+  llvm::MapVector<Value, int32_t> numberOf;
+  const Kept between = keepBetweenLayers(*forward.getBody(), 1);
+  auto add = [&](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    numberOf[value] = static_cast<int32_t>(graph.values.size());
+    graph.values.push_back(
+        {type ? byteSize(type) : 0, between.values.contains(value)});
+  };
+  for (BlockArgument argument : forward.getBody()->getArguments())
+    add(argument);
+  for (Operation *op : opsOfInputs(*forward.getBody())) {
+    if (isa<ReportOp, nn::AssignStateOp>(op))
+      continue;
+    ForwardGraph::Op node;
+    node.seconds = workOf(llvm::make_range(op->getIterator(),
+                                           std::next(op->getIterator())),
+                          machine)
+                       .seconds;
+    for (Value operand : op->getOperands())
+      if (auto known = numberOf.find(baseOf(operand)); known != numberOf.end())
+        node.operands.push_back(known->second);
+    for (Value result : op->getResults()) {
+      add(result);
+      // What layers give to the next ones is never made again.
+      if (!between.values.contains(result))
+        node.results.push_back(numberOf[result]);
+    }
+    graph.ops.push_back(std::move(node));
+  }
+  int64_t bytes = 0;
+  for (Value value : valuesRead(forward, backward))
+    if (auto known = numberOf.find(baseOf(value)); known != numberOf.end()) {
+      ForwardGraph::Value &read = graph.values[known->second];
+      bytes += read.isNeeded ? 0 : read.bytes;
+      read.isNeeded = true;
+    }
+  Kept kept;
+  for (int32_t number :
+       chooseKept(graph, bytes / 100 * percent + bytes % 100 * percent / 100)
+           .values)
+    if (Value value = (numberOf.begin() + number)->first; value.getDefiningOp())
+      kept.values.insert(value);
+  return kept;
 }
 
 /// Moves an op to where it is read first, if it is read.
@@ -134,12 +209,11 @@ void sinkRuns(ArrayRef<Operation *> copies,
       sink(copy, block);
 }
 
-/// Makes the backward depend on nothing of the forward but its inputs, and what
-/// runs of `layers` layers give to later ones; 0 for one run.
-void recompute(ForwardOp forward, BackwardOp backward, int64_t layers) {
+/// Makes the backward depend on nothing of the forward but its inputs and what
+/// is kept.
+void recompute(ForwardOp forward, BackwardOp backward, Kept kept) {
   Block &block = *backward.getBody();
-  ReturnOp kept = forward.getReturn();
-  Runs runs(*forward.getBody(), layers);
+  ReturnOp end = forward.getReturn();
 
   llvm::DenseSet<Operation *> own;
   for (Operation &op : block)
@@ -154,12 +228,7 @@ void recompute(ForwardOp forward, BackwardOp backward, int64_t layers) {
                                  argument.getLoc()));
   copyForward(forward, block, map);
 
-  SmallVector<Value> originals;
-  for (int64_t index : backward.getInputs())
-    originals.push_back(forward.getBody()->getArgument(index));
-  for (int64_t index : backward.getOutputs())
-    originals.push_back(kept.getValues()[index]);
-  llvm::append_range(originals, kept.getStash());
+  const SmallVector<Value> originals = valuesRead(forward, backward);
   for (auto [number, original] : llvm::enumerate(originals))
     block.getArgument(inputCount + number)
         .replaceAllUsesWith(map.lookup(original));
@@ -167,17 +236,17 @@ void recompute(ForwardOp forward, BackwardOp backward, int64_t layers) {
 
   // What the forward returns anyway comes before what it returns for this.
   SmallVector<std::pair<Value, std::optional<int64_t>>> given;
-  for (auto [number, value] : llvm::enumerate(kept.getValues()))
-    if (runs.between.remove(value))
+  for (auto [number, value] : llvm::enumerate(end.getValues()))
+    if (kept.values.remove(value))
       given.emplace_back(value, number);
-  for (Value value : runs.between)
+  for (Value value : kept.values)
     given.emplace_back(value, std::nullopt);
   for (auto [number, one] : llvm::enumerate(given))
     map.lookup(one.first).replaceAllUsesWith(block.insertArgument(
         inputCount + number, one.first.getType(), one.first.getLoc()));
 
   llvm::DenseMap<Operation *, int64_t> numberOfCopy;
-  for (auto [op, number] : runs.numberOf)
+  for (auto [op, number] : kept.runOf)
     if (Operation *copy = map.lookupOrNull(op))
       numberOfCopy[copy] = number;
 
@@ -195,7 +264,7 @@ void recompute(ForwardOp forward, BackwardOp backward, int64_t layers) {
   for (size_t i = given.size(); i-- > 0;)
     if (block.getArgument(inputCount + i).use_empty())
       block.eraseArgument(inputCount + i);
-  kept.getStashMutable().assign(stash);
+  end.getStashMutable().assign(stash);
   SmallVector<int64_t> inputs;
   for (size_t i = 0; i < inputCount; ++i)
     if (!block.getArgument(i).use_empty())
@@ -219,16 +288,33 @@ void recompute(ForwardOp forward, BackwardOp backward, int64_t layers) {
   eliminateCommonSubExpressions(rewriter, dominance, backward);
 }
 
+/// What a mode other than `none` keeps.
+Kept keep(StageOp stage, int64_t number, StringRef mode,
+          const MachineModel &machine) {
+  int64_t count = 0;
+  if (mode.consume_front("every:")) {
+    mode.getAsInteger(10, count);
+    return keepBetweenLayers(*stage.getForward().getBody(), count);
+  }
+  if (mode.consume_front("keep:")) {
+    mode.getAsInteger(10, count);
+    return keepPercent(stage.getForward(), stage.getBackward(), count,
+                       machineOfStage(machine, stage, number, {}));
+  }
+  return Kept();
+}
+
 struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
   using PipeRematerializeBase::PipeRematerializeBase;
 
   void runOnOperation() override {
     auto modes = wordsOfStages(
         getOperation(), "pipe-rematerialize: expects mode", mode, kRematModes);
-    if (failed(modes))
+    FailureOr<MachineModel> machine = machineOf(getOperation());
+    if (failed(modes) || failed(machine))
       return signalPassFailure();
-    for (auto [stage, word] :
-         llvm::zip_equal(getOperation().getOps<StageOp>(), *modes)) {
+    for (auto [number, stage, word] :
+         llvm::enumerate(getOperation().getOps<StageOp>(), *modes)) {
       if (word == "none")
         continue;
       BackwardOp backward = stage.getBackward();
@@ -236,15 +322,12 @@ struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
       if (!backward || (backward.getOutputs().empty() &&
                         forward.getReturn().getStash().empty()))
         continue;
-      int64_t layers = 0;
-      if (word.consume_front("every:"))
-        word.getAsInteger(10, layers);
       if (stage.getInputGradient()) {
         stage.emitOpError("has a split backward already; run "
                           "pipe-rematerialize before pipe-split-backward");
         return signalPassFailure();
       }
-      recompute(forward, backward, layers);
+      recompute(forward, backward, keep(stage, number, word, *machine));
     }
   }
 };

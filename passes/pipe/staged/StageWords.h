@@ -7,8 +7,8 @@
 
 namespace pipewright::pipe {
 
-/// Whether a word is one of `known`, of which `every:N` stands for all words
-/// with a positive number in place of N.
+/// Whether a word is one of `known`, of which those with an N stand for all
+/// words with a positive number in its place.
 bool isStageWord(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known);
 
 /// The word of each stage of a module, from one for all of them or a list with
@@ -19,7 +19,8 @@ wordsOfStages(mlir::ModuleOp module, llvm::StringRef option,
               llvm::StringRef given, llvm::ArrayRef<llvm::StringRef> known);
 
 /// What `pipe-rematerialize` can do with a stage.
-inline constexpr llvm::StringRef kRematModes[] = {"none", "full", "every:N"};
+inline constexpr llvm::StringRef kRematModes[] = {"none", "full", "keep:N",
+                                                  "every:N"};
 
 } // namespace pipewright::pipe
 

@@ -1,0 +1,120 @@
+#!/usr/bin/python3
+"""What a step takes within ever less memory.
+
+    tools/bench/memory_study.py MODEL.onnx [--ranks 2] [--micro-batches 8] [--micro-batch-size 4]
+                                [--schedule 1f1b] [--limits 10] [--rounds 3] [--no-run]
+
+The fullest arena without recomputation and the smallest that any mode of --remat has are the ends
+of a range; `--remat auto` plans for limits spread over it evenly, and so does the best of the modes
+before keep:N, all ranks alike. Each plan is compiled and run, two steps for its weights, which are
+compared with those of no recomputation bit by bit, and more for its time; what each rank has used is
+compared with the plan to the byte. Steps are predicted for the machine at hand, and measured in
+turns with the program of the first row. Prints a Markdown table.
+"""
+
+import argparse
+import filecmp
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from pipetools import bench  # noqa: E402
+from pipetools.running import Failure, call, exit_with, find_pipewright  # noqa: E402
+
+UNIFORM = ["none", "pointwise", "every:1", "every:2", "full"]
+STEPS = 6
+
+
+class Study:
+    def __init__(self, arguments, work):
+        self.arguments = arguments
+        self.work = work
+        self.options = [arguments.model, "--loss", "softmax-cross-entropy", "--optimizer", "adamw",
+                        "--ranks", arguments.ranks, "--micro-batches", arguments.micro_batches,
+                        "--micro-batch-size", arguments.micro_batch_size, "--schedule",
+                        arguments.schedule]
+
+    def plan(self, *words):
+        """The plan, or none where it does not fit."""
+        command = [find_pipewright(), "plan", *self.options, *words, "--json"]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              timeout=900, stdin=subprocess.DEVNULL)
+        if done.returncode != 0 and "--memory-limit" not in done.stderr:
+            raise Failure(f"plan: {done.stderr.strip()[-2000:]}")
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def compile(self, name, remat):
+        """A program, its weights after two steps and whether its memory is as planned."""
+        out = os.path.join(self.work, name)
+        call([find_pipewright(), "compile", *self.options, "--remat", remat, "-o", out], "compile")
+        plan = self.plan("--remat", remat)
+        data = [word for name in plan["inputs"] for word in ("--data", f"{name}=random")]
+        weights = out + ".safetensors"
+        log = call([os.path.join(out, "train"), *data, "--steps", 2, "--lr", "0.01",
+                    "--threads-per-rank", 1, "--memory", "--save", weights], "train")
+        lines = [line for line in log.splitlines() if line.strip().startswith("rank ")
+                 and "measured" in line]
+        planned = len(lines) == self.arguments.ranks and all("as planned" in x for x in lines)
+        return out, weights, planned, [f"{name}=random" for name in plan["inputs"]]
+
+    def seconds(self, out, data):
+        cores = ",".join(map(str, range(self.arguments.ranks)))
+        return bench.step_seconds(out, STEPS, cores, data=data, warm_up=2)
+
+
+def largest(plan):
+    return max(rank["arena_bytes"] for rank in plan["ranks"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--micro-batches", type=int, default=8)
+    parser.add_argument("--micro-batch-size", type=int, default=4)
+    parser.add_argument("--schedule", default="1f1b")
+    parser.add_argument("--limits", type=int, default=10)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--no-run", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        study = Study(arguments, work)
+        uniform = {mode: study.plan("--remat", mode) for mode in UNIFORM}
+        most = largest(uniform["none"])
+        least = min(map(largest, uniform.values()))
+        if not arguments.no_run:
+            base, weights, _, data = study.compile("none", "none")
+        print("| limit, MB | all ranks alike, ms | `auto`, ms | chosen | MB | bits | memory |"
+              " measured, x none | predicted, x none |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        first = uniform["none"]["predicted_step_seconds"]
+        for number in range(arguments.limits):
+            limit = most - (most - least) * number // (arguments.limits - 1)
+            alike = [plan["predicted_step_seconds"] for plan in uniform.values()
+                     if largest(plan) <= limit]
+            plan = study.plan("--remat", "auto", "--memory-limit", f"{limit}B")
+            cells = [f"{limit / 1e6:.1f}", f"{min(alike) * 1e3:.1f}" if alike else "none fits"]
+            if not plan:
+                print("| " + " | ".join(cells) + " | none fits | | | | | | |", flush=True)
+                continue
+            remat = plan["options"]["remat"]
+            step = plan["predicted_step_seconds"]
+            cells += [f"{step * 1e3:.1f}", f"`{remat}`", f"{largest(plan) / 1e6:.1f}"]
+            if not arguments.no_run:
+                out, own, planned, _ = study.compile(f"limit-{number}", remat)
+                pairs = [(study.seconds(out, data), study.seconds(base, data))
+                         for _ in range(arguments.rounds)]
+                cells += ["same" if filecmp.cmp(weights, own, shallow=False) else "DIFFER",
+                          "as planned" if planned else "OTHER",
+                          f"{statistics.median(a / b for a, b in pairs):.3f}",
+                          f"{step / first:.3f}"]
+            print("| " + " | ".join(cells) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    exit_with(main)
