@@ -159,10 +159,11 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
     the next ones, and computes the rest again where it is read first, so that a
     backward has room for the values of N layers at a time; a layer is a module
     with a number (`h.3`), or a product where a model has no modules. `keep:N`
-    keeps at most N percent of the bytes that the backward reads of its forward,
-    if any choice does: those values with which it takes the least time, as the
-    machine of the module is predicted to take it, to compute the others again
-    where they are read first. The copied ops are the same ops with the same
+    takes at most N percent of the bytes that the backward reads of its forward,
+    of all micro-batches that 1F1B has in flight, with what is computed again of
+    a layer, or a few, at a time, if any choice does: it keeps those values with
+    which it takes the least time, on the module's machine, to compute the
+    others again where they are read first. The copied ops are the same ops with the same
     kernels, so all numbers stay the same bits. `none` changes nothing.
 
     Idempotent: a backward that keeps nothing but inputs is left alone.
@@ -176,7 +177,7 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
   let options = [
     Option<"mode", "mode", "std::string", "\"full\"",
            "What is recomputed: none, full (all but the stage's inputs), keep:N "
-           "(what takes the least time if N percent of the bytes are kept), or "
+           "(what takes the least time within N percent of the bytes), or "
            "every:N (all but what N layers give to the next); one for all "
            "stages, or a list">
   ];

@@ -6,41 +6,65 @@
 
 #include "passes/planning/KeptValues.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 
 namespace pipewright {
 
 namespace {
 
-constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+constexpr size_t mostChoices = 4000;
 
-/// What has been decided up to an op.
-struct Choice {
-  /// The open values that are there in the backward, a bit for each.
-  uint32_t available = 0;
-  int64_t bytes = 0;
-  double seconds = 0;
-  /// What was kept last, as a place among all such; -1: nothing was.
-  int32_t kept = -1;
+/// Which values are kept whatever is chosen, and who decides of the others.
+struct Roles {
+  enum Role : uint8_t {
+    /// Results of ops that their own run alone reads.
+    Inner,
+    /// Given, not needed, and read by one run.
+    Given,
+    /// There in any case.
+    Always
+  };
+  std::vector<Role> of;
+  /// Those of `Always` that take bytes.
+  std::vector<int32_t> kept;
 
-  auto order() const { return std::tie(available, bytes, seconds); }
+  explicit Roles(const ForwardGraph &graph);
 };
 
-class Chooser {
-public:
-  explicit Chooser(const ForwardGraph &graph);
+/// A choice for all ops of a run.
+struct RunChoice {
+  int64_t bytes = 0, again = 0;
+  double seconds = 0;
+  std::vector<int32_t> kept;
+};
 
-  /// Choices of all ops: the one of least time within the limit, or of the
-  /// fewest bytes where there is none. False if nothing is within the limit.
-  bool choose(int64_t limit, KeptValues &best);
+/// Finds the choices of one run that no other one beats.
+class RunChooser {
+public:
+  RunChooser(const ForwardGraph &graph, const Roles &roles,
+             llvm::ArrayRef<int32_t> ops);
+  std::vector<RunChoice> choices();
 
 private:
   static constexpr int32_t mostOpen = 12;
-  static constexpr size_t mostChoices = 20000;
+
+  /// What has been decided up to an op.
+  struct Choice {
+    /// The open values that are there in the backward, a bit for each.
+    uint32_t available = 0;
+    int64_t bytes = 0, again = 0;
+    double seconds = 0;
+    /// What was kept last, as a place among all such; -1: nothing was.
+    int32_t kept = -1;
+
+    auto order() const { return std::tie(available, bytes, again, seconds); }
+  };
 
   bool isOpen(int32_t value) const { return slots[value] >= 0; }
   uint32_t bitOf(int32_t value) const { return 1u << slots[value]; }
@@ -52,33 +76,87 @@ private:
   void dropBeaten();
 
   const ForwardGraph &graph;
-  /// By value: whether no op makes it; the last op that reads it, or -1; its
-  /// bit, or -1.
-  std::vector<bool> isGiven;
+  const Roles &roles;
+  const llvm::ArrayRef<int32_t> ops;
+  /// By value: the last op of the run that reads it, or -1; its bit, or -1.
   std::vector<int32_t> lastReader, slots;
   uint32_t usedSlots = 0;
-  int64_t limit = unlimited;
-  std::vector<Choice> choices, next;
+  std::vector<Choice> current, next;
   struct Kept {
     int32_t value, before;
   };
   std::vector<Kept> kept;
 };
 
+/// Puts choices of runs together.
+class RunsChooser {
+public:
+  RunsChooser(std::vector<std::vector<RunChoice>> runs,
+              const ForwardGraph &graph, const Roles &roles);
+
+  KeptValues choose(int64_t forwards, int64_t limit) const;
+
+private:
+  /// Of a run, by place among its choices.
+  using Places = std::vector<int32_t>;
+
+  /// What runs may make again at a time.
+  std::vector<int64_t> limitsOfAgain() const;
+  /// The choice for each run of the least time that keeps no more; none where
+  /// there is none.
+  Places fastest(int64_t mostKept, int64_t mostAgain) const;
+  /// The choice for each run of the fewest bytes; none where there is none.
+  Places smallest(int64_t mostAgain) const;
+  KeptValues sumOf(const Places &places) const;
+
+  const std::vector<std::vector<RunChoice>> runs;
+  const std::vector<int32_t> always;
+  int64_t alwaysBytes = 0;
+};
+
 } // namespace
 
-Chooser::Chooser(const ForwardGraph &graph)
-    : graph(graph), isGiven(graph.values.size(), true),
-      lastReader(graph.values.size(), -1), slots(graph.values.size(), -1) {
-  for (auto [position, op] : llvm::enumerate(graph.ops)) {
-    for (int32_t operand : op.operands)
-      lastReader[operand] = static_cast<int32_t>(position);
-    for (int32_t result : op.results)
-      isGiven[result] = false;
+Roles::Roles(const ForwardGraph &graph) : of(graph.values.size(), Given) {
+  std::vector<int32_t> maker(graph.values.size(), -1);
+  for (const ForwardGraph::Op &op : graph.ops)
+    for (int32_t result : op.results) {
+      maker[result] = op.run;
+      of[result] = Inner;
+    }
+  // The first run that reads a given value.
+  std::vector<int32_t> reader(graph.values.size(), -1);
+  std::vector<bool> isBetween(graph.values.size());
+  for (const ForwardGraph::Op &op : graph.ops)
+    for (int32_t operand : op.operands) {
+      if (of[operand] == Inner)
+        isBetween[operand] = isBetween[operand] || maker[operand] != op.run;
+      else if (reader[operand] >= 0 && reader[operand] != op.run)
+        of[operand] = Always;
+      reader[operand] = op.run;
+    }
+  for (size_t value = 0; value < of.size(); ++value) {
+    const bool isGiven = maker[value] < 0;
+    if (!isBetween[value] && !(isGiven && graph.values[value].isNeeded))
+      continue;
+    of[value] = Always;
+    kept.push_back(static_cast<int32_t>(value));
   }
 }
 
-void Chooser::open(int32_t value) {
+//===----------------------------------------------------------------------===//
+// One run
+//===----------------------------------------------------------------------===//
+
+RunChooser::RunChooser(const ForwardGraph &graph, const Roles &roles,
+                       llvm::ArrayRef<int32_t> ops)
+    : graph(graph), roles(roles), ops(ops), lastReader(graph.values.size(), -1),
+      slots(graph.values.size(), -1) {
+  for (int32_t op : ops)
+    for (int32_t operand : graph.ops[op].operands)
+      lastReader[operand] = op;
+}
+
+void RunChooser::open(int32_t value) {
   if (lastReader[value] < 0)
     return;
   for (int32_t slot = 0; slot < mostOpen; ++slot)
@@ -89,7 +167,7 @@ void Chooser::open(int32_t value) {
     }
 }
 
-Choice Chooser::keeping(Choice choice, int32_t value) {
+RunChooser::Choice RunChooser::keeping(Choice choice, int32_t value) {
   choice.bytes += graph.values[value].bytes;
   if (isOpen(value))
     choice.available |= bitOf(value);
@@ -99,45 +177,53 @@ Choice Chooser::keeping(Choice choice, int32_t value) {
 }
 
 /// Before the first op that reads it.
-void Chooser::takeGiven(int32_t value) {
+void RunChooser::takeGiven(int32_t value) {
   open(value);
-  next.clear();
-  for (const Choice &choice : choices) {
-    if (!graph.values[value].isNeeded)
-      next.push_back(choice);
-    // Without a bit nobody else could tell that it is there.
-    if (graph.values[value].isNeeded || isOpen(value))
-      next.push_back(keeping(choice, value));
-  }
-  std::swap(choices, next);
+  // Without a bit nobody could tell that it is there.
+  if (!isOpen(value))
+    return;
+  next = current;
+  for (const Choice &choice : current)
+    next.push_back(keeping(choice, value));
+  std::swap(current, next);
 }
 
-void Chooser::takeOp(const ForwardGraph::Op &op) {
+void RunChooser::takeOp(const ForwardGraph::Op &op) {
   uint32_t needs = 0;
   bool canRepeat = true;
   for (int32_t operand : op.operands) {
+    if (roles.of[operand] == Roles::Always)
+      continue;
     canRepeat &= isOpen(operand);
     if (isOpen(operand))
       needs |= bitOf(operand);
   }
   uint32_t makes = 0;
+  int64_t made = 0;
   for (int32_t result : op.results) {
+    if (roles.of[result] == Roles::Always)
+      continue;
     open(result);
+    if (graph.values[result].isNeeded)
+      made += graph.values[result].bytes;
     if (isOpen(result))
       makes |= bitOf(result);
   }
   next.clear();
-  for (const Choice &choice : choices) {
+  for (const Choice &choice : current) {
     if (canRepeat && (choice.available & needs) == needs) {
       Choice repeated = choice;
       repeated.available |= makes;
       repeated.seconds += op.seconds;
+      repeated.again += made;
       next.push_back(repeated);
     }
     // What is kept instead: all that is needed, and any of the others.
     const size_t begin = next.size();
     next.push_back(choice);
     for (int32_t result : op.results) {
+      if (roles.of[result] == Roles::Always)
+        continue;
       const size_t end = next.size();
       for (size_t i = begin; i < end; ++i)
         if (graph.values[result].isNeeded)
@@ -146,89 +232,251 @@ void Chooser::takeOp(const ForwardGraph::Op &op) {
           next.push_back(keeping(next[i], result));
     }
   }
-  std::swap(choices, next);
+  std::swap(current, next);
 }
 
 /// Nobody asks for values any more that no later op reads.
-void Chooser::close(int32_t position, const ForwardGraph::Op &op) {
+void RunChooser::close(int32_t position, const ForwardGraph::Op &op) {
   for (int32_t operand : op.operands)
     if (isOpen(operand) && lastReader[operand] == position) {
-      for (Choice &choice : choices)
+      for (Choice &choice : current)
         choice.available &= ~bitOf(operand);
       usedSlots &= ~bitOf(operand);
       slots[operand] = -1;
     }
 }
 
-void Chooser::dropBeaten() {
-  llvm::erase_if(choices,
-                 [&](const Choice &choice) { return choice.bytes > limit; });
-  llvm::sort(choices, [](const Choice &a, const Choice &b) {
+void RunChooser::dropBeaten() {
+  llvm::sort(current, [](const Choice &a, const Choice &b) {
     return a.order() < b.order();
   });
   next.clear();
-  for (const Choice &choice : choices)
-    if (next.empty() || next.back().available != choice.available ||
-        (limit != unlimited && choice.seconds < next.back().seconds))
-      next.push_back(choice);
-  std::swap(choices, next);
-  if (choices.size() <= mostChoices)
+  // Of choices with the same values there and no more bytes kept, those that
+  // are faster the more they make again.
+  std::map<int64_t, double> fastest;
+  for (const Choice &choice : current) {
+    if (next.empty() || next.back().available != choice.available)
+      fastest.clear();
+    auto behind = fastest.upper_bound(choice.again);
+    if (behind != fastest.begin() &&
+        std::prev(behind)->second <= choice.seconds)
+      continue;
+    while (behind != fastest.end() && behind->second >= choice.seconds)
+      behind = fastest.erase(behind);
+    fastest[choice.again] = choice.seconds;
+    next.push_back(choice);
+  }
+  std::swap(current, next);
+  if (current.size() <= mostChoices)
     return;
-  // Of those with about as many bytes the fastest, and so the last one.
-  size_t masks = 1;
-  for (size_t i = 1; i < choices.size(); ++i)
-    masks += choices[i].available != choices[i - 1].available;
-  const int64_t width = std::max<int64_t>(
-      1,
-      limit / static_cast<int64_t>(std::max<size_t>(1, mostChoices / masks)));
-  next.clear();
-  for (size_t i = 0; i < choices.size(); ++i)
-    if (i + 1 == choices.size() ||
-        choices[i].available != choices[i + 1].available ||
-        choices[i].bytes / width != choices[i + 1].bytes / width)
-      next.push_back(choices[i]);
-  std::swap(choices, next);
+  // With about as many bytes, the fastest; and those of the fewest bytes, which
+  // come first.
+  int64_t most = 0;
+  for (const Choice &choice : current)
+    most = std::max({most, choice.bytes, choice.again});
+  const int64_t width = most / 64 + 1;
+  std::map<std::tuple<uint32_t, int64_t, int64_t>, Choice> best;
+  for (const Choice &choice : current) {
+    auto fewest = best.try_emplace({choice.available, -1, 0}, choice);
+    if (fewest.second)
+      continue;
+    auto [place, isNew] = best.try_emplace(
+        {choice.available, choice.bytes / width, choice.again / width}, choice);
+    if (!isNew && choice.seconds < place->second.seconds)
+      place->second = choice;
+  }
+  current.clear();
+  for (const auto &[key, choice] : best)
+    current.push_back(choice);
 }
 
-bool Chooser::choose(int64_t within, KeptValues &best) {
-  limit = within;
-  choices.assign(1, {});
-  kept.clear();
+std::vector<RunChoice> RunChooser::choices() {
+  current.assign(1, {});
   std::vector<bool> isTaken(graph.values.size());
-  for (auto [value, isOnlyGiven] : llvm::enumerate(isGiven))
-    if (isOnlyGiven && lastReader[value] < 0) {
-      isTaken[value] = true;
-      if (graph.values[value].isNeeded)
-        choices.front() = keeping(choices.front(), static_cast<int32_t>(value));
-    }
-  for (auto [position, op] : llvm::enumerate(graph.ops)) {
+  for (int32_t number : ops) {
+    const ForwardGraph::Op &op = graph.ops[number];
     for (int32_t operand : op.operands)
-      if (isGiven[operand] && !isTaken[operand]) {
+      if (roles.of[operand] == Roles::Given && !isTaken[operand]) {
         isTaken[operand] = true;
         takeGiven(operand);
       }
     takeOp(op);
-    close(static_cast<int32_t>(position), op);
+    close(number, op);
     dropBeaten();
   }
-  const auto least =
-      llvm::min_element(choices, [](const Choice &a, const Choice &b) {
-        return std::tie(a.seconds, a.bytes) < std::tie(b.seconds, b.bytes);
-      });
-  if (least == choices.end() || least->bytes > limit)
-    return false;
-  best = {{}, least->bytes, least->seconds};
-  for (int32_t last = least->kept; last >= 0; last = kept[last].before)
-    best.values.push_back(kept[last].value);
-  llvm::sort(best.values);
-  return true;
+  std::vector<RunChoice> found;
+  for (const Choice &choice : current) {
+    found.push_back({choice.bytes, choice.again, choice.seconds, {}});
+    for (int32_t last = choice.kept; last >= 0; last = kept[last].before)
+      found.back().kept.push_back(kept[last].value);
+  }
+  return found;
 }
 
-KeptValues chooseKept(const ForwardGraph &graph, int64_t limit) {
+//===----------------------------------------------------------------------===//
+// All runs
+//===----------------------------------------------------------------------===//
+
+RunsChooser::RunsChooser(std::vector<std::vector<RunChoice>> all,
+                         const ForwardGraph &graph, const Roles &roles)
+    : runs(std::move(all)), always(roles.kept) {
+  for (int32_t value : always)
+    alwaysBytes += graph.values[value].bytes;
+}
+
+std::vector<int64_t> RunsChooser::limitsOfAgain() const {
+  constexpr size_t mostLimits = 32;
+  std::vector<int64_t> all = {0};
+  for (const std::vector<RunChoice> &choices : runs)
+    for (const RunChoice &choice : choices)
+      all.push_back(choice.again);
+  llvm::sort(all);
+  all.erase(llvm::unique(all), all.end());
+  if (all.size() <= mostLimits)
+    return all;
+  std::vector<int64_t> some;
+  for (size_t i = 0; i < mostLimits; ++i)
+    some.push_back(all[i * (all.size() - 1) / (mostLimits - 1)]);
+  return some;
+}
+
+RunsChooser::Places RunsChooser::fastest(int64_t mostKept,
+                                         int64_t mostAgain) const {
+  struct Sum {
+    int64_t bytes = 0;
+    double seconds = 0;
+    /// Among the sums without the last run, and of that run.
+    int32_t before = -1, place = -1;
+  };
+  auto isSmaller = [](const Sum &a, const Sum &b) {
+    return std::tie(a.bytes, a.seconds) < std::tie(b.bytes, b.seconds);
+  };
+  // Bytes ascending, seconds descending.
+  auto dropBeaten = [&](std::vector<Sum> &sums) {
+    llvm::sort(sums, isSmaller);
+    size_t count = 0;
+    for (const Sum &sum : sums)
+      if (count == 0 || sum.seconds < sums[count - 1].seconds)
+        sums[count++] = sum;
+    sums.resize(count);
+  };
+  std::vector<std::vector<Sum>> sums = {{Sum()}};
+  if (mostKept < 0)
+    return {};
+  for (const std::vector<RunChoice> &choices : runs) {
+    std::vector<Sum> own;
+    for (auto [place, choice] : llvm::enumerate(choices))
+      if (choice.again <= mostAgain)
+        own.push_back(
+            {choice.bytes, choice.seconds, -1, static_cast<int32_t>(place)});
+    dropBeaten(own);
+    std::vector<Sum> next;
+    for (auto [number, sum] : llvm::enumerate(sums.back()))
+      for (const Sum &one : own)
+        if (sum.bytes <= mostKept - one.bytes)
+          next.push_back({sum.bytes + one.bytes, sum.seconds + one.seconds,
+                          static_cast<int32_t>(number), one.place});
+    dropBeaten(next);
+    if (next.size() > mostChoices) {
+      const int64_t width = mostKept / static_cast<int64_t>(mostChoices) + 1;
+      size_t count = 0;
+      for (size_t i = 0; i < next.size(); ++i)
+        if (i + 1 == next.size() ||
+            next[i].bytes / width != next[i + 1].bytes / width)
+          next[count++] = next[i];
+      next.resize(count);
+    }
+    if (next.empty())
+      return {};
+    sums.push_back(std::move(next));
+  }
+  Places places(runs.size());
+  auto last = static_cast<int32_t>(sums.back().size()) - 1;
+  for (size_t run = runs.size(); run-- > 0;) {
+    const Sum &sum = sums[run + 1][last];
+    places[run] = sum.place;
+    last = sum.before;
+  }
+  return places;
+}
+
+RunsChooser::Places RunsChooser::smallest(int64_t mostAgain) const {
+  Places places;
+  for (const std::vector<RunChoice> &choices : runs) {
+    int32_t best = -1;
+    for (auto [place, choice] : llvm::enumerate(choices))
+      if (choice.again <= mostAgain &&
+          (best < 0 ||
+           std::tie(choice.bytes, choice.seconds) <
+               std::tie(choices[best].bytes, choices[best].seconds)))
+        best = static_cast<int32_t>(place);
+    if (best < 0)
+      return {};
+    places.push_back(best);
+  }
+  return places;
+}
+
+KeptValues RunsChooser::sumOf(const Places &places) const {
+  KeptValues sum{always, alwaysBytes, 0, 0};
+  for (auto [choices, place] : llvm::zip_equal(runs, places)) {
+    const RunChoice &choice = choices[place];
+    llvm::append_range(sum.values, choice.kept);
+    sum.bytes += choice.bytes;
+    sum.again = std::max(sum.again, choice.again);
+    sum.seconds += choice.seconds;
+  }
+  llvm::sort(sum.values);
+  return sum;
+}
+
+KeptValues RunsChooser::choose(int64_t forwards, int64_t limit) const {
   KeptValues best;
-  if (!Chooser(graph).choose(std::min(limit, unlimited - 1), best))
-    Chooser(graph).choose(unlimited, best);
+  bool isWithin = false;
+  for (int64_t again : limitsOfAgain()) {
+    const Places places =
+        fastest((limit - again) / forwards - alwaysBytes, again);
+    if (again > limit || places.size() != runs.size())
+      continue;
+    const KeptValues sum = sumOf(places);
+    if (sum.bytesOf(forwards) <= limit &&
+        (!isWithin || sum.seconds < best.seconds)) {
+      best = sum;
+      isWithin = true;
+    }
+  }
+  if (isWithin)
+    return best;
+  bool isFound = false;
+  for (int64_t again : limitsOfAgain()) {
+    const Places places = smallest(again);
+    if (places.size() != runs.size())
+      continue;
+    const KeptValues sum = sumOf(places);
+    if (!isFound || sum.bytesOf(forwards) < best.bytesOf(forwards))
+      best = sum;
+    isFound = true;
+  }
   return best;
+}
+
+bool KeptValues::isBetter(const KeptValues &other, int64_t forwards,
+                          int64_t limit) const {
+  const int64_t own = bytesOf(forwards), others = other.bytesOf(forwards);
+  return own <= limit && others <= limit ? seconds < other.seconds
+                                         : own < others;
+}
+
+KeptValues chooseKept(const ForwardGraph &graph, int64_t forwards,
+                      int64_t limit) {
+  const Roles roles(graph);
+  std::map<int32_t, std::vector<int32_t>> runs;
+  for (auto [number, op] : llvm::enumerate(graph.ops))
+    runs[op.run].push_back(static_cast<int32_t>(number));
+  std::vector<std::vector<RunChoice>> choices;
+  for (const auto &[run, ops] : runs)
+    choices.push_back(RunChooser(graph, roles, ops).choices());
+  return RunsChooser(std::move(choices), graph, roles).choose(forwards, limit);
 }
 
 } // namespace pipewright

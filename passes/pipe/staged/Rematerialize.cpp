@@ -117,37 +117,42 @@ SmallVector<Value> valuesRead(ForwardOp forward, BackwardOp backward) {
   return values;
 }
 
-/// What takes at most so many percent of the bytes that are read, so that the
-/// least time goes by for what is computed again.
+/// What takes at most so many percent of the bytes that are read, of all
+/// micro-batches in flight, so that the least time goes by for what is computed
+/// again, the most that is computed again in a layer among the bytes.
 Kept keepPercent(ForwardOp forward, BackwardOp backward, int64_t percent,
-                 const MachineModel &machine) {
+                 int64_t inFlight, const MachineModel &machine) {
   ForwardGraph graph;
   llvm::MapVector<Value, int32_t> numberOf;
-  const Kept between = keepBetweenLayers(*forward.getBody(), 1);
   auto add = [&](Value value) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     numberOf[value] = static_cast<int32_t>(graph.values.size());
-    graph.values.push_back(
-        {type ? byteSize(type) : 0, between.values.contains(value)});
+    graph.values.push_back({type ? byteSize(type) : 0, false});
   };
-  for (BlockArgument argument : forward.getBody()->getArguments())
+  Block &block = *forward.getBody();
+  for (BlockArgument argument : block.getArguments())
     add(argument);
-  for (Operation *op : opsOfInputs(*forward.getBody())) {
+  SmallVector<Operation *> all;
+  for (Operation &op : block.without_terminator())
+    all.push_back(&op);
+  llvm::DenseMap<Operation *, int64_t> layerOf;
+  for (auto [op, layer] : llvm::zip_equal(all, layerNumbers(all)))
+    layerOf[op] = layer;
+  SmallVector<int64_t> layers;
+  for (Operation *op : opsOfInputs(block)) {
     if (isa<ReportOp, nn::AssignStateOp>(op))
       continue;
     ForwardGraph::Op node;
-    node.seconds = workOf(llvm::make_range(op->getIterator(),
-                                           std::next(op->getIterator())),
-                          machine)
-                       .seconds;
+    layers.push_back(layerOf[op]);
+    const Block::iterator place(op);
+    node.seconds =
+        workOf(llvm::make_range(place, std::next(place)), machine).seconds;
     for (Value operand : op->getOperands())
       if (auto known = numberOf.find(baseOf(operand)); known != numberOf.end())
         node.operands.push_back(known->second);
     for (Value result : op->getResults()) {
       add(result);
-      // What layers give to the next ones is never made again.
-      if (!between.values.contains(result))
-        node.results.push_back(numberOf[result]);
+      node.results.push_back(numberOf[result]);
     }
     graph.ops.push_back(std::move(node));
   }
@@ -158,10 +163,25 @@ Kept keepPercent(ForwardOp forward, BackwardOp backward, int64_t percent,
       bytes += read.isNeeded ? 0 : read.bytes;
       read.isNeeded = true;
     }
+  const auto limit = static_cast<int64_t>(static_cast<double>(bytes) *
+                                          inFlight * percent / 100);
+  // What one layer gives to the next need not be kept where several of them are
+  // computed again together.
+  KeptValues best;
+  for (int32_t together = 1;; together *= 2) {
+    bool isOneRun = true;
+    for (ForwardGraph::Op &op : graph.ops) {
+      op.run = static_cast<int32_t>(layers[&op - graph.ops.data()] / together);
+      isOneRun &= op.run == 0;
+    }
+    KeptValues chosen = chooseKept(graph, inFlight, limit);
+    if (together == 1 || chosen.isBetter(best, inFlight, limit))
+      best = std::move(chosen);
+    if (isOneRun)
+      break;
+  }
   Kept kept;
-  for (int32_t number :
-       chooseKept(graph, bytes / 100 * percent + bytes % 100 * percent / 100)
-           .values)
+  for (int32_t number : best.values)
     if (Value value = (numberOf.begin() + number)->first; value.getDefiningOp())
       kept.values.insert(value);
   return kept;
@@ -288,8 +308,8 @@ void recompute(ForwardOp forward, BackwardOp backward, Kept kept) {
   eliminateCommonSubExpressions(rewriter, dominance, backward);
 }
 
-/// What a mode other than `none` keeps.
-Kept keep(StageOp stage, int64_t number, StringRef mode,
+/// What a mode other than `none` keeps in a stage of so many.
+Kept keep(StageOp stage, int64_t number, int64_t stages, StringRef mode,
           const MachineModel &machine) {
   int64_t count = 0;
   if (mode.consume_front("every:")) {
@@ -298,7 +318,12 @@ Kept keep(StageOp stage, int64_t number, StringRef mode,
   }
   if (mode.consume_front("keep:")) {
     mode.getAsInteger(10, count);
-    return keepPercent(stage.getForward(), stage.getBackward(), count,
+    const int64_t microBatches =
+        programOf(stage->getParentOfType<ModuleOp>()).microBatches.value_or(1);
+    // Under 1F1B.
+    const int64_t inFlight = std::clamp<int64_t>(
+        stages - number, 1, std::max<int64_t>(1, microBatches));
+    return keepPercent(stage.getForward(), stage.getBackward(), count, inFlight,
                        machineOfStage(machine, stage, number, {}));
   }
   return Kept();
@@ -327,7 +352,8 @@ struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
                           "pipe-rematerialize before pipe-split-backward");
         return signalPassFailure();
       }
-      recompute(forward, backward, keep(stage, number, word, *machine));
+      recompute(forward, backward,
+                keep(stage, number, modes->size(), word, *machine));
     }
   }
 };

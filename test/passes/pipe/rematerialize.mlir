@@ -11,6 +11,9 @@
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:2 --pipe-verify-staged | FileCheck %s --check-prefix=TWO
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:4 --pipe-verify-staged | FileCheck %s --check-prefix=ALL
 
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=keep:75 --pipe-verify-staged | FileCheck %s --check-prefix=SHARE
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=keep:100 --pipe-verify-staged | FileCheck %s --check-prefix=NONE
+
 // The whole forward is done again, effects left out: the running statistics
 // advance once, and dropout draws the same numbers.
 module attributes {pipe.program = #pipe.program<micro_batches = 1>} {
@@ -119,6 +122,21 @@ nn.weight @c role = parameter : tensor<8x8xf32>
 // TWO:          nn.accumulate_gradient @a
 // ALL-LABEL:  pipe.stage @three {
 // ALL:          pipe.return{{$}}
+// One of the stash's three values has room, beside one that is computed again: the first and the
+// last are, each from what is kept before it, where it is read first.
+// SHARE-LABEL: pipe.stage @three {
+// SHARE:         %[[TB:.*]] = nn.exp
+// SHARE:         nn.exp
+// SHARE:         pipe.return stash %{{[^,]*}} : tensor<4x8xf32>
+// SHARE:       pipe.backward inputs [0] outputs []
+// SHARE-NEXT:  ^bb0(%[[X:[^:]*]]: tensor<4x8xf32>, %[[GB:[^:]*]]: tensor<4x8xf32>)
+// SHARE:         nn.matmul %[[GB]]
+// SHARE-NEXT:    nn.exp
+// SHARE:         nn.accumulate_gradient @c
+// SHARE:         %[[A:.*]] = nn.matmul %[[X]], %
+// SHARE-NEXT:    %[[TA:.*]] = nn.exp %[[A]]
+// SHARE:         nn.matmul %[[TA]]
+// SHARE:         nn.accumulate_gradient @b
 pipe.stage @three {
   pipe.forward sources [#pipe.input<"x">] {
   ^bb0(%x: tensor<4x8xf32>):
