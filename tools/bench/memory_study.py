@@ -16,6 +16,7 @@ import argparse
 import filecmp
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -57,8 +58,7 @@ class Study:
         weights = out + ".safetensors"
         log = call([os.path.join(out, "train"), *data, "--steps", 2, "--lr", "0.01",
                     "--threads-per-rank", 1, "--memory", "--save", weights], "train")
-        lines = [line for line in log.splitlines() if line.strip().startswith("rank ")
-                 and "measured" in line]
+        lines = re.findall(r"rank \d+: measured .*", log)
         planned = len(lines) == self.arguments.ranks and all("as planned" in x for x in lines)
         return out, weights, planned, [f"{name}=random" for name in plan["inputs"]]
 
