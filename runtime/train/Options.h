@@ -83,6 +83,11 @@ struct Options : RunSettings {
   /// What was given for options that all ranks must agree on: name, value.
   std::vector<std::pair<std::string, std::string>> shared;
 
+  /// The machine file that a run writes which measures and does not train;
+  /// empty: it trains.
+  std::string preflight;
+  double preflightTolerance = 0.1;
+
   // Print something and end.
   bool help = false;
   bool timetable = false;
