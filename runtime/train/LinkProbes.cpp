@@ -21,7 +21,7 @@ static double secondsSince(Clock::time_point begin) {
 }
 
 static constexpr int64_t longest = linkSizes.back(), pingBytes = sizeof(double);
-static constexpr int warmUp = 10, roundTrips = 101, repetitions = 5;
+static constexpr int warmUp = 10, roundTrips = 101, repetitions = 9;
 /// For all pairs of ranks, and for one of them at most.
 static constexpr double pairSeconds = 15, mostSeconds = 1.5;
 /// For all links at once.
@@ -211,7 +211,7 @@ void LinkProbes::measureTogether(Axis axis) {
     if (pair.axis == axis)
       pair.togetherSize = size;
   const int64_t bytes = linkSizes[size];
-  const int times = std::clamp(static_cast<int>(count), 2, 2 * repetitions);
+  const int times = std::clamp(static_cast<int>(count), 2, repetitions);
   for (int time = 0; time < times; ++time) {
     transport.barrier();
     const auto begin = Clock::now();

@@ -290,12 +290,12 @@ static std::vector<Row> rowsOf(const Platform &platform) {
       {"--memory", "", "print what the memory of each rank holds",
        [](O &o, const Text &) { o.memory = true; }},
       {"--preflight", "FILE",
-       "measure ranks and links, print whether any is behind, write a machine "
-       "file for pipewright plan --machine, and end",
-       [](O &o, const Text &t) { o.preflight = t; }},
+       "measure ranks and links, say which are behind, write a machine file "
+       "for "
+       "pipewright plan --machine, and end",
+       parsePreflight},
       {"--preflight-tolerance", "X",
-       "the share of the median that one may be behind (0.1)",
-       [](O &o, const Text &t) { o.preflightTolerance = parseTolerance(t); }},
+       "the share of the median that one may be behind (0.1)", parseTolerance},
       {"--dry-run", "", "print what would run where, and end",
        [](O &o, const Text &) { o.dryRun = true; }},
       {"--timetable", "", "print the schedule and end",
@@ -471,10 +471,8 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     options.flight.clear();
   if (options.save == "none")
     options.save.clear();
-  if (!options.preflight.empty()) {
-    checkMeasurable(program);
+  if (followPreflight(options, program))
     return options;
-  }
   if (!options.replay.empty()) {
     checkReplay(options);
     followRecord(options, program);

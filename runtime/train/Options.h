@@ -86,7 +86,8 @@ struct Options : RunSettings {
   /// The machine file that a run writes which measures and does not train;
   /// empty: it trains.
   std::string preflight;
-  double preflightTolerance = 0.1;
+  /// The share of a median that one may be behind; 0: not given.
+  double preflightTolerance = 0;
 
   // Print something and end.
   bool help = false;

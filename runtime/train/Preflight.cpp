@@ -36,20 +36,36 @@ static constexpr size_t fewestRuns = 7;
 /// all meet between them.
 static constexpr double deadlineSeconds = 120;
 
-double pipewright::runtime::parseTolerance(const std::string &text) {
+void pipewright::runtime::parsePreflight(Options &options,
+                                         const std::string &text) {
+  if (text.empty())
+    fail("--preflight expects FILE, but got ''");
+  options.preflight = text;
+}
+
+void pipewright::runtime::parseTolerance(Options &options,
+                                         const std::string &text) {
   char *end = nullptr;
   const double share = std::strtod(text.c_str(), &end);
   if (text.empty() || *end || !(share > 0) || !(share < 1))
     fail("--preflight-tolerance expects a number above 0 and below 1, but got "
          "'",
          text, "'");
-  return share;
+  options.preflightTolerance = share;
 }
 
-void pipewright::runtime::checkMeasurable(const Program &program) {
+bool pipewright::runtime::followPreflight(Options &options,
+                                          const Program &program) {
+  if (options.preflight.empty() && options.preflightTolerance > 0)
+    fail("--preflight-tolerance expects --preflight FILE beside it");
+  if (options.preflight.empty())
+    return false;
   if (program.device)
     fail("--preflight measures ranks that are CPUs, but this program's are "
          "GPUs: tools/check-gpu measures these");
+  if (options.preflightTolerance == 0)
+    options.preflightTolerance = 0.1;
+  return true;
 }
 
 void pipewright::runtime::checkPreflight(const Options &options) {

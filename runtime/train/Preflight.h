@@ -16,12 +16,14 @@
 
 namespace pipewright::runtime {
 
-/// The share of the median that --preflight-tolerance names. Throws an Error
-/// that names the option.
-double parseTolerance(const std::string &text);
+/// What --preflight and --preflight-tolerance say. Throw an Error that names
+/// the option.
+void parsePreflight(Options &options, const std::string &text);
+void parseTolerance(Options &options, const std::string &text);
 
-/// Throws an Error where ranks of the program cannot be measured.
-void checkMeasurable(const Program &program);
+/// Whether the command line asks for it; what it says of other runs does not
+/// matter then. Throws an Error where ranks of the program cannot be measured.
+bool followPreflight(Options &options, const Program &program);
 /// Throws an Error where the file cannot be written.
 void checkPreflight(const Options &options);
 

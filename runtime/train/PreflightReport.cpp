@@ -62,6 +62,8 @@ struct LinkFigure {
   double size;
   bool isRate;
   double (*of)(const MeasuredLink &);
+  /// Short messages differ from run to run.
+  bool isJudged = true;
 };
 
 } // namespace
@@ -74,15 +76,24 @@ static constexpr Column columns[] = {
     {"seconds_per_random", "random", "ns", 1e-9},
     {"seconds_per_call", "call", "ns", 1e-9}};
 
+/// With the longest messages that were measured.
+static double longestAlone(const MeasuredLink &link) {
+  double rate = 0;
+  for (const double each : link.alone)
+    rate = each > 0 ? each : rate;
+  return rate;
+}
+
 static constexpr LinkFigure linkFigures[] = {
     {"latency", "us", 1e-6, false,
      [](const MeasuredLink &link) { return link.latency; }},
     {"1 MiB", "GB/s", 1e9, true,
-     [](const MeasuredLink &link) { return link.alone[0]; }},
+     [](const MeasuredLink &link) { return link.alone[0]; }, false},
     {"16 MiB", "GB/s", 1e9, true,
-     [](const MeasuredLink &link) { return link.alone[1]; }},
+     [](const MeasuredLink &link) { return link.alone[1]; }, false},
     {"64 MiB", "GB/s", 1e9, true,
-     [](const MeasuredLink &link) { return link.alone[2]; }},
+     [](const MeasuredLink &link) { return link.alone[2]; }, false},
+    {"one way", "GB/s", 1e9, true, longestAlone},
     {"both ways", "GB/s", 1e9, true,
      [](const MeasuredLink &link) { return link.bothWays; }},
     {"all at once", "GB/s", 1e9, true,
@@ -213,15 +224,17 @@ static std::string rankTable(const PreflightResult &result) {
 static std::string linkTable(const PreflightResult &result) {
   Cells heading = {"link", "where"};
   for (const LinkFigure &figure : linkFigures)
-    heading.push_back(std::string(figure.name) + " " + figure.unit);
+    if (figure.of != longestAlone)
+      heading.push_back(std::string(figure.name) + " " + figure.unit);
   heading.push_back("contention");
   std::vector<Cells> rows = {heading};
   for (const MeasuredLink &link : result.links) {
     Cells row = {linkText(link), placeText(result, link)};
     for (const LinkFigure &figure : linkFigures)
-      row.push_back(figure.of(link) > 0
-                        ? format("%.2f", figure.of(link) / figure.size)
-                        : "-");
+      if (figure.of != longestAlone)
+        row.push_back(figure.of(link) > 0
+                          ? format("%.2f", figure.of(link) / figure.size)
+                          : "-");
     row.push_back(link.contention > 0 ? format("%.2f", link.contention) : "-");
     rows.push_back(row);
   }
@@ -268,7 +281,7 @@ pipewright::runtime::findFailures(const PreflightResult &result,
     for (const MeasuredLink &link : result.links) {
       const double number = figure.of(link);
       const bool inHost = result.isInHost(link);
-      if (number == 0)
+      if (number == 0 || !figure.isJudged)
         continue;
       const double median = medianOf(result, inHost, figure.of);
       const double speed = speedOf(number, median, figure.isRate);
@@ -379,7 +392,7 @@ std::string pipewright::runtime::machineText(const PreflightResult &result,
   for (const auto &[place, rank] : places)
     if (Json own = figuresOf(result, *rank, medians, tolerance); !own.is_null())
       others.push_back({{"first", place}, {"last", place}, {"figures", own}});
-  Json file = {{"processor", "measured by --preflight"}, {"figures", figures}};
+  Json file = {{"processor", "the machine that --preflight measured"}, {"figures", figures}};
   if (!others.empty())
     file["ranks"] = others;
   return file.dump(2) + "\n";
