@@ -75,8 +75,9 @@ LinkProbes::LinkProbes(Transport &transport, const Mesh &mesh)
       // Two are neighbours once.
       for (size_t i = 0; i < (size == 2 ? 1 : size == 1 ? 0 : size); ++i) {
         const int64_t from = ring[i], to = ring[(i + 1) % size];
+        const bool isOfReplicas = axis == Axis::Data;
         pairs.push_back(
-            {axis, {.from = from, .to = to}, {.from = to, .to = from}});
+            {axis, {from, to, isOfReplicas}, {to, from, isOfReplicas}});
       }
     }
 }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -27,10 +28,12 @@ static double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// For each probe, so that all ranks compute at the same time, and how often it
-/// runs at least.
+/// For each probe, so that all ranks compute at the same time.
 static constexpr double warmUpSeconds = 0.1, probeSeconds = 0.4;
-static constexpr size_t fewestRuns = 7;
+/// What is timed at once, so that threads that share a core have had their
+/// turns, and how often.
+static constexpr double repetitionSeconds = 0.02;
+static constexpr size_t fewestRepetitions = 7;
 
 /// No wait takes longer: pairs of ranks are measured one behind the other, but
 /// all meet between them.
@@ -102,17 +105,21 @@ static double freeMemory() {
 static Measurement measure(Worker &rank, int64_t number, const Probe &probe) {
   rank.beginStep(number, 0.0f);
   rank.transport().barrier();
-  for (const auto begin = Clock::now(); secondsSince(begin) < warmUpSeconds;)
+  int64_t runs = 0;
+  const auto warmUp = Clock::now();
+  for (; secondsSince(warmUp) < warmUpSeconds; ++runs)
     rank.runStep();
+  runs = std::max<int64_t>(
+      1, std::llround(runs * repetitionSeconds / secondsSince(warmUp)));
   std::vector<double> figures;
   const auto begin = Clock::now();
-  while (figures.size() < fewestRuns || secondsSince(begin) < probeSeconds) {
+  while (figures.size() < fewestRepetitions ||
+         secondsSince(begin) < probeSeconds) {
     const auto start = Clock::now();
-    rank.runStep();
-    // A clock need not tick between two looks at it.
-    const double seconds = std::max(secondsSince(start), 1e-9);
-    figures.push_back(probe.isRate ? probe.amount / seconds
-                                   : seconds / probe.amount);
+    for (int64_t run = 0; run < runs; ++run)
+      rank.runStep();
+    const double amount = probe.amount * runs, seconds = secondsSince(start);
+    figures.push_back(probe.isRate ? amount / seconds : seconds / amount);
   }
   return summarize(figures);
 }

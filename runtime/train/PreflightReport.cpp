@@ -144,14 +144,22 @@ static std::vector<double> mediansOf(const PreflightResult &result) {
   return medians;
 }
 
-/// Of the links of a kind; 0 where none has the figure.
+/// Of the links that are like one; 0 where none has the figure.
 static double medianOf(const PreflightResult &result, bool inHost,
-                       double (*of)(const MeasuredLink &)) {
+                       bool isOfReplicas, double (*of)(const MeasuredLink &)) {
   std::vector<double> all;
   for (const MeasuredLink &link : result.links)
-    if (result.isInHost(link) == inHost && of(link) > 0)
+    if (result.isInHost(link) == inHost && link.isOfReplicas == isOfReplicas &&
+        of(link) > 0)
       all.push_back(of(link));
   return all.empty() ? 0 : medianOf(all);
+}
+
+/// Of links in a host, or between two: those of pipelines, where there are any.
+static double medianOf(const PreflightResult &result, bool inHost,
+                       double (*of)(const MeasuredLink &)) {
+  const double ofPipelines = medianOf(result, inHost, false, of);
+  return ofPipelines > 0 ? ofPipelines : medianOf(result, inHost, true, of);
 }
 
 //===----------------------------------------------------------------------===//
@@ -283,14 +291,18 @@ pipewright::runtime::findFailures(const PreflightResult &result,
       const bool inHost = result.isInHost(link);
       if (number == 0 || !figure.isJudged)
         continue;
-      const double median = medianOf(result, inHost, figure.of);
+      const double median =
+          medianOf(result, inHost, link.isOfReplicas, figure.of);
       const double speed = speedOf(number, median, figure.isRate);
       if (speed < leastSpeed(!figure.isRate, tolerance))
         failures.push_back(
             "link " + linkText(link) + " " + placeText(result, link) + ": " +
             figure.name +
             behindText(number, median, speed, figure.unit, figure.size,
-                       inHost ? "links in a host" : "links between hosts"));
+                       (std::string("links ") +
+                        (link.isOfReplicas ? "of replicas " : "") +
+                        placeText(result, link))
+                           .c_str()));
     }
   return failures;
 }
@@ -392,7 +404,8 @@ std::string pipewright::runtime::machineText(const PreflightResult &result,
   for (const auto &[place, rank] : places)
     if (Json own = figuresOf(result, *rank, medians, tolerance); !own.is_null())
       others.push_back({{"first", place}, {"last", place}, {"figures", own}});
-  Json file = {{"processor", "the machine that --preflight measured"}, {"figures", figures}};
+  Json file = {{"processor", "the machine that --preflight measured"},
+               {"figures", figures}};
   if (!others.empty())
     file["ranks"] = others;
   return file.dump(2) + "\n";

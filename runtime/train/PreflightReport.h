@@ -41,13 +41,15 @@ constexpr std::array<int64_t, 3> linkSizes = {1 << 20, 16 << 20, 64 << 20};
 /// From one process to another. What was not measured is 0.
 struct MeasuredLink {
   int64_t from = 0, to = 0;
+  /// Between replicas of a rank, not between ranks of a pipeline.
+  bool isOfReplicas = false;
   /// Seconds: half of a round trip of 8 bytes.
   double latency = 0;
   /// Bytes per second while nothing else is sent: one way, for each size.
   std::array<double, linkSizes.size()> alone = {};
   /// The same while as much goes the other way.
   double bothWays = 0;
-  /// The same while all links of all rings are used.
+  /// The same while all links are used, of pipelines or of replicas.
   double together = 0;
   /// How much longer a message takes then than alone.
   double contention = 0;

@@ -180,7 +180,7 @@ TEST(PreflightReport, PrecisionsHaveFiguresOfTheirOwn) {
   EXPECT_EQ(file["figures"]["bf16"]["matmul_flops"], 100e9);
   EXPECT_EQ(file["figures"]["bf16"]["bandwidth"], 20e9);
   EXPECT_EQ(file["ranks"][0]["figures"].dump(),
-            R"({"bf16":{"matmul_flops":100000000000.0},)"
+            R"({"bf16":{"bandwidth":20000000000.0},)"
             R"("f32":{"matmul_flops":40000000000.0}})");
   EXPECT_EQ(failuresOf(result),
             "rank 0 on a: matmul in f32: 40.00 GFLOP/s, 0.50 times as fast as "
@@ -217,6 +217,27 @@ TEST(PreflightReport, LinksOfAKindAreComparedWithEachOther) {
             "link 2 -> 1 between hosts: all at once: 0.50 GB/s, 0.50 times as "
             "fast as the median of links between hosts, 1.00 GB/s\n");
   EXPECT_FALSE(contains(tableText(result), "one way"));
+}
+
+// While all send at once, links of pipelines share with more than links of
+// replicas; the file has the former.
+TEST(PreflightReport, LinksOfReplicasAreAKind) {
+  PreflightResult result = alike(2, 2);
+  addRing(result);
+  for (size_t link = 0; link < result.links.size(); ++link)
+    if ((result.links[link].isOfReplicas = link >= 4))
+      result.links[link].together = 9e9;
+  EXPECT_EQ(failuresOf(result), "");
+  EXPECT_EQ(fileOf(result)["figures"]["f32"]["link_bandwidth"], 3e9);
+  result.links[5].together = 3e9;
+  EXPECT_EQ(failuresOf(result),
+            "link 3 -> 2 in a host: all at once: 3.00 GB/s, 0.33 times as fast "
+            "as the median of links of replicas in a host, 9.00 GB/s\n");
+  for (MeasuredLink &link : result.links) {
+    link.isOfReplicas = true;
+    link.together = 7e9;
+  }
+  EXPECT_EQ(fileOf(result)["figures"]["f32"]["link_bandwidth"], 7e9);
 }
 
 TEST(PreflightReport, NamesOfHostsCannotWriteToTerminals) {
