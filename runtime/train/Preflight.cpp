@@ -181,6 +181,10 @@ static bool report(const PreflightResult &result, const Options &options) {
                   100 * tolerance);
     say(text);
   }
+  if (const std::string ranks = unsteadyRanks(result); !ranks.empty())
+    say("note       figures of rank " + ranks +
+        " spread by more than 25 %: ranks share cores, or something else runs "
+        "there");
   if (const std::string names = notMeasured(result); !names.empty())
     say("note       there is no such link to measure: " + names +
         " are those of --machine cpu");

@@ -307,6 +307,19 @@ pipewright::runtime::findFailures(const PreflightResult &result,
   return failures;
 }
 
+std::string pipewright::runtime::unsteadyRanks(const PreflightResult &result) {
+  std::string numbers;
+  for (size_t process = 0; process < result.ranks.size(); ++process) {
+    std::vector<double> spreads;
+    for (const Measurement &figure : result.ranks[process].figures)
+      spreads.push_back(figure.spread);
+    if (medianOf(spreads) > 0.25)
+      numbers += (numbers.empty() ? "" : ", ") +
+                 processNumber(static_cast<int64_t>(process));
+  }
+  return numbers;
+}
+
 //===----------------------------------------------------------------------===//
 // The file
 //===----------------------------------------------------------------------===//

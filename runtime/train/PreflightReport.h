@@ -77,6 +77,9 @@ std::string tableText(const PreflightResult &result);
 std::vector<std::string> findFailures(const PreflightResult &result,
                                       double tolerance);
 
+/// Ranks half of whose figures spread by more than a quarter: "0, 2".
+std::string unsteadyRanks(const PreflightResult &result);
+
 /// The figures that the file takes from the machine `cpu`, as there is no such
 /// link: "network_latency, network_bandwidth".
 std::string notMeasured(const PreflightResult &result);

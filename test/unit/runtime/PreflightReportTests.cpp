@@ -240,6 +240,18 @@ TEST(PreflightReport, LinksOfReplicasAreAKind) {
   EXPECT_EQ(fileOf(result)["figures"]["f32"]["link_bandwidth"], 7e9);
 }
 
+TEST(PreflightReport, NamesUnsteadyRanks) {
+  PreflightResult result = alike(3);
+  EXPECT_EQ(unsteadyRanks(result), "");
+  for (MeasuredRank &rank : result.ranks)
+    rank.figures[Matmul].spread = 2;
+  EXPECT_EQ(unsteadyRanks(result), "");
+  for (const int64_t rank : {0, 2})
+    for (Measurement &figure : result.ranks[rank].figures)
+      figure.spread = 0.3;
+  EXPECT_EQ(unsteadyRanks(result), "0, 2");
+}
+
 TEST(PreflightReport, NamesOfHostsCannotWriteToTerminals) {
   PreflightResult result = alike(2);
   result.ranks[0].host = "a\x1b[2J";
