@@ -67,6 +67,25 @@ struct PlatformOption {
   bool isOwn = false;
 };
 
+/// Something that a rank runs to be measured.
+struct Probe {
+  /// The figure that it gives, and what it computes in, as files for
+  /// `pipewright --machine` call them; an empty precision: it is no matter.
+  const char *figure;
+  const char *precision;
+  /// The operations, bytes, numbers or calls of one run.
+  double amount = 1;
+  /// Whether the figure is how many there are in a second; else it is seconds
+  /// for each.
+  bool isRate = true;
+};
+
+/// A program whose step n runs probe n. What some machines lack comes last.
+struct ProbeProgram {
+  RankProgram rank;
+  std::vector<Probe> probes;
+};
+
 class Platform {
 public:
   virtual ~Platform() = default;
@@ -113,6 +132,9 @@ public:
   virtual std::unique_ptr<RankFactory>
   createProcess(const Program &program, const RunSettings &settings,
                 RankOnHost place, Transport &transport) const = 0;
+
+  /// What measures a rank of this machine; no probes: nothing does.
+  virtual ProbeProgram probeProgram() const { return {}; }
 
   // --- The text of --dry-run, as lines with their headings ------------------
 

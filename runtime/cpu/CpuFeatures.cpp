@@ -103,7 +103,7 @@ static bool hasIsa(dnnl::cpu_isa isa) {
 }
 
 static void checkBFloat16() {
-  if (!hasIsa(dnnl::cpu_isa::avx512_core))
+  if (!hasBFloat16Products())
     fail("expected AVX-512, without which oneDNN has no bf16 products on CPUs, "
          "but it has ",
          isaName(dnnl::get_effective_cpu_isa()),
@@ -119,6 +119,14 @@ static bool isInBFloat16(const Program &program) {
   return false;
 }
 #endif
+
+bool pipewright::runtime::hasBFloat16Products() {
+#ifdef PIPEWRIGHT_HAS_CPU
+  return hasIsa(dnnl::cpu_isa::avx512_core);
+#else
+  return false;
+#endif
+}
 
 void pipewright::runtime::checkKernelFeatures() {
   if (pipewright_kernel_features) {

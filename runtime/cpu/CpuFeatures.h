@@ -30,6 +30,9 @@ void checkKernelFeatures();
 /// The same of the runtime's own, and of bf16 where the program has it.
 void checkCpuLibrary(const Program &program);
 
+/// Whether oneDNN has products of bf16 here: it needs AVX-512.
+bool hasBFloat16Products();
+
 /// What users should know about this CPU before they wait for it, in lines.
 std::string cpuRemarks(const Program &program);
 

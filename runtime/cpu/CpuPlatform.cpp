@@ -3,6 +3,7 @@
 #include "runtime/cpu/CpuPlatform.h"
 #include "runtime/core/ThreadLimit.h"
 #include "runtime/cpu/CpuFeatures.h"
+#include "runtime/cpu/Probes.h"
 #include "runtime/cpu/Rank.h"
 #include "runtime/cpu/Threads.h"
 #include "runtime/net/Agreement.h"
@@ -80,6 +81,14 @@ public:
     const Placement placement(place.count, settings.threadsPerRank, true);
     checkThreads(placement.threadsPerRank);
     return std::make_unique<CpuRanks>(program, placement, place.index);
+  }
+
+  ProbeProgram probeProgram() const override {
+#ifdef PIPEWRIGHT_HAS_CPU
+    return cpuProbes();
+#else
+    return {};
+#endif
   }
 };
 

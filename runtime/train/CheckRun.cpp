@@ -5,6 +5,7 @@
 #include "runtime/io/AtomicFile.h"
 #include "runtime/io/Dataset.h"
 #include "runtime/train/Evaluate.h"
+#include "runtime/train/Preflight.h"
 #include "runtime/train/WeightFiles.h"
 
 using namespace pipewright::runtime;
@@ -22,6 +23,8 @@ static void checkAmount(const Program &program, const Dataset &dataset,
 
 void pipewright::runtime::checkRun(const Program &program,
                                    const Options &options) {
+  if (!options.preflight.empty())
+    return checkPreflight(options);
   checkEvaluation(program, options);
   checkWeights(program, options.weights);
   if (options.steps > 0) {

@@ -16,6 +16,7 @@
 #include "runtime/train/CheckRun.h"
 #include "runtime/train/ErrorText.h"
 #include "runtime/train/Fingerprints.h"
+#include "runtime/train/Preflight.h"
 #include "runtime/train/Stop.h"
 #include "runtime/train/Trainer.h"
 
@@ -80,6 +81,14 @@ private:
 /// How long ranks that may hang may take to end after one of them has failed.
 static constexpr double endSeconds = 15;
 
+/// One rank, to its end. Returns the exit code.
+static int runOneRank(const Options &options, RankFactory &factory,
+                      bool processes, Transport &transport) {
+  return options.preflight.empty()
+             ? runRank(options, factory, processes, transport)
+             : runPreflight(options, factory, processes, transport);
+}
+
 /// All ranks as threads of this process.
 static int runThreads(const Program &program, const Options &options) {
   const Platform &platform = platformOf(program);
@@ -98,7 +107,7 @@ static int runThreads(const Program &program, const Options &options) {
   const auto runOne = [&](int64_t r) {
     ThreadTransport transport(world, r);
     try {
-      exitCode = runRank(options, *factory, false, transport);
+      exitCode = runOneRank(options, *factory, false, transport);
     } catch (const Aborted &) {
       // Woken by the rank that failed; its message is the one to show.
     } catch (const std::exception &error) {
@@ -150,7 +159,8 @@ static void checkProcess(const Program &program, const Options &options,
   if (transport.rank() == 0)
     checkRun(program, options);
   transport.barrier();
-  checkSameFiles(program, options, transport);
+  if (options.preflight.empty())
+    checkSameFiles(program, options, transport);
 }
 
 /// This process is one rank.
@@ -169,7 +179,7 @@ static int runProcess(const Program &program, const Options &options) {
     const RankOnHost place = placeByLauncher(
         transport->rank(), transport->size(), findRankOnHost(*transport));
     factory = platform.createProcess(program, options, place, *transport);
-    return runRank(options, *factory, true, *transport);
+    return runOneRank(options, *factory, true, *transport);
   } catch (const Aborted &error) {
     message = error.what();
   } catch (const std::exception &error) {
@@ -184,6 +194,11 @@ static int runProcess(const Program &program, const Options &options) {
     return 1;
   transport.reset();
   endAtOnce();
+}
+
+static int runRanks(const Program &program, const Options &options) {
+  return findLauncher() == Launcher::None ? runThreads(program, options)
+                                          : runProcess(program, options);
 }
 
 /// What only prints something; false if that is not what was asked for.
@@ -221,9 +236,11 @@ int pipewright::runtime::runProgram(int argc, char **argv,
     return environmentRank() == 0 ? reportError(messageOf(error)) : 1;
   }
   try {
+    // Nothing of it is worth keeping: a signal ends it at once.
+    if (!options.preflight.empty())
+      return runRanks(preflightProgram(program), options);
     receiveStopSignals();
-    return findLauncher() == Launcher::None ? runThreads(program, options)
-                                            : runProcess(program, options);
+    return runRanks(program, options);
   } catch (const std::exception &error) {
     return reportError(messageOf(error));
   }

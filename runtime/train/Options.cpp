@@ -4,6 +4,7 @@
 #include "runtime/core/Error.h"
 #include "runtime/core/Text.h"
 #include "runtime/train/OtherWords.h"
+#include "runtime/train/Preflight.h"
 #include "runtime/train/Record.h"
 
 #include <algorithm>
@@ -288,6 +289,13 @@ static std::vector<Row> rowsOf(const Platform &platform) {
   const std::vector<Row> last = {
       {"--memory", "", "print what the memory of each rank holds",
        [](O &o, const Text &) { o.memory = true; }},
+      {"--preflight", "FILE",
+       "measure ranks and links, say which are behind, write a machine file "
+       "for "
+       "pipewright plan --machine, and end",
+       parsePreflight},
+      {"--preflight-tolerance", "X",
+       "the share of the median that one may be behind (0.1)", parseTolerance},
       {"--dry-run", "", "print what would run where, and end",
        [](O &o, const Text &) { o.dryRun = true; }},
       {"--timetable", "", "print the schedule and end",
@@ -463,6 +471,8 @@ Options Options::parse(int argc, char **argv, const Program &program) {
     options.flight.clear();
   if (options.save == "none")
     options.save.clear();
+  if (followPreflight(options, program))
+    return options;
   if (!options.replay.empty()) {
     checkReplay(options);
     followRecord(options, program);

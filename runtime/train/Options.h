@@ -83,6 +83,12 @@ struct Options : RunSettings {
   /// What was given for options that all ranks must agree on: name, value.
   std::vector<std::pair<std::string, std::string>> shared;
 
+  /// The machine file that a run writes which measures and does not train;
+  /// empty: it trains.
+  std::string preflight;
+  /// The share of a median that one may be behind; 0: not given.
+  double preflightTolerance = 0;
+
   // Print something and end.
   bool help = false;
   bool timetable = false;

@@ -23,6 +23,10 @@ llvm::ArrayRef<Command> pipewright::tool::allCommands() {
        "listed here are the program's"},
       {Profile, "profile", "MODEL",
        "Measure the modules of a model, for --balance time:FILE.json"},
+      {Preflight, "preflight", "MODEL",
+       "Measure the ranks of a program as threads of this machine, say which "
+       "are behind, and write a file for --machine; options that are not "
+       "listed here are the program's"},
       {Export, "export", "MODEL", "Write the model with trained weights"},
       {Schedules, "schedules", "[NAME[,NAME...]]...",
        "List the schedules, or draw some of them"},
@@ -172,7 +176,7 @@ llvm::Error Reader::readOption(llvm::StringRef word,
     result.ours.push_back(word.str());
     return llvm::Error::success();
   }
-  if (command.verb != Train)
+  if (!(command.verb & Runs))
     return unknown(name, field);
   result.programs.push_back(word.str());
   return llvm::Error::success();
@@ -191,10 +195,10 @@ llvm::Error Reader::takeWord(llvm::StringRef word) {
     result.ours.push_back(word.str());
     return llvm::Error::success();
   }
-  if (!place && command.verb != Train)
+  if (!place && !(command.verb & Runs))
     return fail(command.name, " takes no word, but got '",
                 text::shortened(word), "'");
-  if (command.verb != Train)
+  if (!(command.verb & Runs))
     return fail("expects one ", place->name, ", but got '",
                 text::shortened(firstWord), "' and '", text::shortened(word),
                 "'", find("o") ? "; where it goes is -o OUT" : "");
@@ -206,7 +210,7 @@ llvm::Error Reader::read(llvm::ArrayRef<llvm::StringRef> words) {
   while (!words.empty()) {
     llvm::StringRef word = words.front();
     words = words.drop_front();
-    if (word == "--" && command.verb == Train) {
+    if (word == "--" && (command.verb & Runs)) {
       llvm::append_range(result.programs, words);
       break;
     }

@@ -44,7 +44,7 @@ struct CommandWords {
   /// The words behind the command, each of which its options know: names in our
   /// spelling, each with its value in the same word (`--ranks=4`).
   std::vector<std::string> ours;
-  /// The words behind `train` that its program gets.
+  /// The words behind `train` or `preflight` that its program gets.
   std::vector<std::string> programs;
 };
 

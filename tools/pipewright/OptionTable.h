@@ -40,8 +40,11 @@ enum Verb : unsigned {
   Export = 512,
   Estimate = 1024,
   Profile = 2048,
+  Preflight = 4096,
   /// Those that compile a model.
-  Models = Compile | Plan | Train | Profile,
+  Models = Compile | Plan | Train | Profile | Preflight,
+  /// Those that hand to its program what they do not know themselves.
+  Runs = Train | Preflight,
   All = Models | Schedules | Check | Machine | Ops | Checkpoint | Autopsy |
         Export | Estimate,
 };

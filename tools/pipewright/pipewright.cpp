@@ -27,6 +27,7 @@
 #include "tools/pipewright/OpsCommand.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/OutputFile.h"
+#include "tools/pipewright/Preflight.h"
 #include "tools/pipewright/Profile.h"
 #include "tools/pipewright/Schedules.h"
 #include "tools/pipewright/Tuning.h"
@@ -119,7 +120,8 @@ private:
   }();
   tool::OptionValues given{tool::compileRows(), commands, tool::Models};
   tool::OptionValues givenToSearch{tool::searchRows(), commands,
-                                   tool::Models & ~tool::Profile};
+                                   tool::Models & ~tool::Profile &
+                                       ~tool::Preflight};
   tool::OptionValues givenToPlan{tool::planRows(), commands, tool::Plan};
   tool::OptionValues givenToDraw{tool::drawRows(), commands,
                                  tool::Plan | tool::Schedules | tool::Check};
@@ -136,7 +138,7 @@ private:
   tool::OptionValues givenToOps{tool::opsRows(), commands, tool::Ops};
   tool::OptionValues givenToExport{tool::exportRows(), commands, tool::Export};
   tool::Verb verb = tool::Compile;
-  /// The words after `train` that its program gets.
+  /// The words after `train` or `preflight` that its program gets.
   std::vector<std::string> programArguments;
 };
 
@@ -252,6 +254,11 @@ int CommandLine::run() {
   case tool::Profile:
     codegen::handleInterruption();
     return exitCode(tool::profileModel(given));
+  case tool::Preflight: {
+    codegen::handleInterruption();
+    auto code = tool::runPreflight(given, programArguments);
+    return code ? *code : fail(code.takeError());
+  }
   default:
     break;
   }

@@ -21,11 +21,6 @@
 
 namespace pipewright::runtime {
 
-/// oneDNN multiplies bf16 on CPUs with AVX-512 alone.
-inline bool hasBFloat16Products() {
-  return hasCpuFeature("avx512bw").value_or(false);
-}
-
 /// Tests that need them.
 class BFloat16Products : public ::testing::Test {
 protected:
