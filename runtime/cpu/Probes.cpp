@@ -53,9 +53,10 @@ static constexpr AttentionShape causal(ElementType type) {
 static constexpr DropoutShape dropped = {
     .elements = mebi, .rate = 0.1f, .id = 1};
 
-/// So small that nothing but the call takes time, and so many that a clock sees
-/// them.
-static constexpr int64_t calls = 1000, bytesOfCall = 16;
+/// So small that hardly anything but the call takes time, and so many that a
+/// clock sees them.
+static constexpr MatmulShape tiny = {.m = 8, .n = 8, .k = 8};
+static constexpr int64_t calls = 1000;
 
 /// Of a convolution.
 static int64_t numberOf(ElementType type) {
@@ -120,7 +121,9 @@ static std::vector<Row> rowsHere() {
        }},
       {{"seconds_per_call", "", calls, /*isRate=*/false}, [](Rank &rank) {
          for (int64_t call = 0; call < calls; ++call)
-           accumulate(rank, inputs.at(0, bytesOfCall), sums.at(0, bytesOfCall));
+           matmul(rank, tiny, inputs.at(0, 4 * tiny.m * tiny.k),
+                  inputs.at(mebi, 4 * tiny.k * tiny.n),
+                  results.at(0, 4 * tiny.m * tiny.n));
        }}};
   const std::vector<Row> inBFloat16 = {
       {{"matmul_flops", "bf16", productWork},

@@ -72,8 +72,8 @@ struct PreflightResult {
 std::string tableText(const PreflightResult &result);
 
 /// A line for each figure of a rank, or of a link, that is behind the median of
-/// all by more than the tolerance, a share of it. Latencies, and calls that do
-/// nothing, fail where they take twice as long.
+/// all by more than the tolerance, a share of it. Latencies, and calls of next
+/// to no work, fail where they take twice as long.
 std::vector<std::string> findFailures(const PreflightResult &result,
                                       double tolerance);
 
