@@ -213,13 +213,25 @@ void GraphImporter::define(StringRef name, ConstantTensor tensor) {
 // Initializers
 //===----------------------------------------------------------------------===//
 
-/// Values that no parameter has: masks, padding.
+/// Values that no parameter has: masks, padding. A mask has many of them. So of
+/// a tensor that is larger than a mask of 2048 x 2048, parts are read that are
+/// spread evenly over it, not all of what may be as large as a disk.
 static bool looksLikeMask(ArrayRef<char> bytes) {
   ArrayRef<float> floats(reinterpret_cast<const float *>(bytes.data()),
                          bytes.size() / sizeof(float));
-  return llvm::any_of(floats, [](float value) {
-    return !std::isfinite(value) || value <= -1e30f;
-  });
+  auto hasMasked = [](ArrayRef<float> some) {
+    return llvm::any_of(some, [](float value) {
+      return !std::isfinite(value) || value <= -1e30f;
+    });
+  };
+  constexpr size_t readWhole = 2048 * 2048, parts = 64, perPart = 16384;
+  if (floats.size() <= readWhole)
+    return hasMasked(floats);
+  for (size_t part = 0; part < parts; ++part)
+    if (hasMasked(floats.slice((floats.size() - perPart) / (parts - 1) * part,
+                               perPart)))
+      return true;
+  return false;
 }
 
 /// Whether the exporter or the user says that an initializer is a parameter,
