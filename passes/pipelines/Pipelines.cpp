@@ -78,14 +78,11 @@ void buildStagedPipeline(OpPassManager &pm,
       [](llvm::StringRef word) { return word == "pointwise" ? "none" : word; });
   pipe::PipeDifferentiateOptions differentiate;
   // A list of another length is refused in the words of the option.
-  llvm::SmallVector<llvm::StringRef> given;
-  llvm::StringRef(options.remat).split(given, ',');
+  const std::string repeat = wordsWith([&](llvm::StringRef word) {
+    return isPointwise(word) ? "pointwise" : "cheap";
+  });
   differentiate.repeat =
-      llvm::none_of(given, isPointwise)
-          ? "cheap"
-          : wordsWith([&](llvm::StringRef word) {
-              return isPointwise(word) ? "pointwise" : "cheap";
-            });
+      llvm::StringRef(repeat).contains("pointwise") ? repeat : "cheap";
   differentiate.keepGelu =
       call::mayFuseGelu(options.epilogues, options.architecture);
   pm.addPass(pipe::createPipePartitionStages(partition));

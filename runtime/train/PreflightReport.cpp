@@ -1,6 +1,7 @@
 //===- PreflightReport.cpp - What ranks and links really do ---------------===//
 
 #include "runtime/train/PreflightReport.h"
+#include "runtime/core/Error.h"
 #include "runtime/core/ProcessName.h"
 #include "runtime/core/Text.h"
 #include "runtime/io/JsonFile.h"
@@ -103,7 +104,7 @@ static const Column &columnOf(const Probe &probe) {
   for (const Column &column : columns)
     if (!std::strcmp(column.figure, probe.figure))
       return column;
-  return columns[0];
+  fail("--preflight has no column for ", probe.figure);
 }
 
 static bool isOf(const Probe &probe, const std::string &precision) {

@@ -72,6 +72,16 @@ SmallVector<Operation *> opsOfInputs(Block &forward) {
   return ops;
 }
 
+llvm::DenseMap<Operation *, int64_t> layersByOp(Block &forward) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : forward.without_terminator())
+    ops.push_back(&op);
+  llvm::DenseMap<Operation *, int64_t> layers;
+  for (auto [op, layer] : llvm::zip_equal(ops, layerNumbers(ops)))
+    layers[op] = layer;
+  return layers;
+}
+
 /// What a backward is given of its forward beside the stage's inputs.
 struct Kept {
   /// Results of ops.
@@ -83,17 +93,12 @@ struct Kept {
 /// What runs of so many layers read of runs before them.
 Kept keepBetweenLayers(Block &forward, int64_t layers) {
   Kept kept;
-  SmallVector<Operation *> ops;
-  for (Operation &op : forward.without_terminator())
-    ops.push_back(&op);
-  llvm::DenseMap<Operation *, int64_t> layerOf;
-  for (auto [op, layer] : llvm::zip_equal(ops, layerNumbers(ops)))
-    layerOf[op] = layer;
+  const llvm::DenseMap<Operation *, int64_t> layerOf = layersByOp(forward);
   auto &runOf = kept.runOf;
   for (Operation *op : opsOfInputs(forward))
-    runOf[op] = layerOf[op] / layers;
-  for (Operation *op : ops)
-    for (Value result : op->getResults())
+    runOf[op] = layerOf.lookup(op) / layers;
+  for (Operation &op : forward.without_terminator())
+    for (Value result : op.getResults())
       for (Operation *user : result.getUsers()) {
         const auto reader = runOf.find(forward.findAncestorOpInBlock(*user));
         Value base = baseOf(result);
@@ -132,18 +137,13 @@ Kept keepPercent(ForwardOp forward, BackwardOp backward, int64_t percent,
   Block &block = *forward.getBody();
   for (BlockArgument argument : block.getArguments())
     add(argument);
-  SmallVector<Operation *> all;
-  for (Operation &op : block.without_terminator())
-    all.push_back(&op);
-  llvm::DenseMap<Operation *, int64_t> layerOf;
-  for (auto [op, layer] : llvm::zip_equal(all, layerNumbers(all)))
-    layerOf[op] = layer;
+  const llvm::DenseMap<Operation *, int64_t> layerOf = layersByOp(block);
   SmallVector<int64_t> layers;
   for (Operation *op : opsOfInputs(block)) {
     if (isa<ReportOp, nn::AssignStateOp>(op))
       continue;
     ForwardGraph::Op node;
-    layers.push_back(layerOf[op]);
+    layers.push_back(layerOf.lookup(op));
     const Block::iterator place(op);
     node.seconds =
         workOf(llvm::make_range(place, std::next(place)), machine).seconds;
