@@ -11,11 +11,14 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/Sequence.h"
 
 #include <algorithm>
 #include <limits>
 
 namespace pipewright {
+
+static constexpr double never = std::numeric_limits<double>::infinity();
 
 int64_t StageGraph::countLayers() const {
   return llvm::count_if(nodes, [](const Node &node) { return node.isLayer; });
@@ -40,6 +43,8 @@ namespace {
 /// time, and those that it keeps of a micro-batch.
 struct StageCost {
   double cost = 0, resident = 0, kept = 0;
+  /// Of the cost, that of the nodes without the weights that they read.
+  double own = 0;
 
   /// Under 1F1B.
   double bytes(int64_t stage, int64_t stages, int64_t microBatches) const {
@@ -50,10 +55,11 @@ struct StageCost {
 } // namespace
 
 /// Calls `visit(begin, end, cost)` for each range of nodes that can be a stage:
-/// ends ascending, begins descending.
+/// ends ascending, begins descending as long as it says that larger stages
+/// matter.
 static void
 forEachStage(const StageGraph &graph,
-             llvm::function_ref<void(int32_t, int32_t, StageCost)> visit) {
+             llvm::function_ref<bool(int32_t, int32_t, StageCost)> visit) {
   int32_t size = graph.nodes.size();
   llvm::BitVector read(
       std::max(graph.weightCosts.size(), graph.weightBytes.size())),
@@ -68,6 +74,7 @@ forEachStage(const StageGraph &graph,
     for (int32_t begin = end - 1; begin >= 0; --begin) {
       const StageGraph::Node &node = graph.nodes[begin];
       cost.cost += node.cost;
+      cost.own += node.cost;
       hasLayer |= node.isLayer;
       for (int32_t weight : node.weights) {
         if (!read.test(weight) && !graph.weightCosts.empty())
@@ -81,26 +88,103 @@ forEachStage(const StageGraph &graph,
           cost.kept += graph.keptBytes[value];
         isKept.set(value);
       }
-      if (hasLayer && (node.mayBegin || begin == 0))
-        visit(begin, end, cost);
+      if (hasLayer && (node.mayBegin || begin == 0) && !visit(begin, end, cost))
+        break;
     }
   }
 }
 
 namespace {
+/// What a stage of some cost is worth, by its number: the largest counts.
+struct Price {
+  llvm::function_ref<double(int64_t stage, int32_t begin, int32_t end,
+                            StageCost cost)>
+      of;
+  /// No stage with so much, or more, is worth less.
+  llvm::function_ref<double(StageCost cost)> atLeast;
+};
+
 /// The best way to make the first nodes into some number of stages.
 struct Best {
   int64_t bytes = std::numeric_limits<int64_t>::max();
-  double cost = std::numeric_limits<double>::infinity();
+  double cost = never;
   int32_t begin = -1;
 
   bool isPossible() const { return begin >= 0; }
 };
+
+/// Something by the number of stages that have been made, and of the first
+/// nodes that are in them.
+template <typename T>
+class StageTable {
+public:
+  StageTable(size_t nodes, int64_t stages, T none, T start)
+      : stages(stages), table((nodes + 1) * (stages + 1), none),
+        fewest(nodes + 1, stages), most(nodes + 1, -1) {
+    reach(0, 0) = start;
+  }
+  const T &at(int64_t made, int32_t nodes) const {
+    return table[nodes * (stages + 1) + made];
+  }
+  /// The same, of which something is known from now on.
+  T &reach(int64_t made, int32_t nodes) {
+    fewest[nodes] = std::min(fewest[nodes], made);
+    most[nodes] = std::max(most[nodes], made);
+    return table[nodes * (stages + 1) + made];
+  }
+  /// Numbers of the stages that may come behind so many nodes.
+  auto next(int32_t nodes) const {
+    const int64_t end = std::min(most[nodes] + 1, stages);
+    return llvm::seq(std::min(fewest[nodes], end), end);
+  }
+
+private:
+  int64_t stages;
+  std::vector<T> table;
+  /// By nodes: the stages that have been made from them.
+  std::vector<int64_t> fewest, most;
+};
 } // namespace
 
-/// What a stage of some cost is worth, by its number: the largest counts.
-using Price = llvm::function_ref<double(int64_t stage, int32_t begin,
-                                        int32_t end, StageCost cost)>;
+/// How little the most expensive stage can be worth, with no regard to stages
+/// worth more than `limit`; `never` where they are needed. Sets `isLimited` if
+/// there are such stages.
+static double leastWorst(const StageGraph &graph, int64_t stages, Price price,
+                         double limit, bool &isLimited) {
+  StageTable<double> least(graph.nodes.size(), stages, never, 0);
+  isLimited = false;
+  auto isBeyond = [&](double worth) {
+    isLimited |= worth > limit && worth < never;
+    return worth > limit;
+  };
+  forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
+    for (int64_t stage : least.next(begin)) {
+      const double worst =
+          std::max(least.at(stage, begin), price.of(stage, begin, end, cost));
+      if (!isBeyond(worst))
+        least.reach(stage + 1, end) = std::min(least.at(stage + 1, end), worst);
+    }
+    return !isBeyond(price.atLeast(cost));
+  });
+  return least.at(stages, static_cast<int32_t>(graph.nodes.size()));
+}
+
+/// How little the most expensive stage can be worth; `never` where there is
+/// none. Large stages are looked at only where no cut goes without them.
+static double leastWorst(const StageGraph &graph, int64_t stages, Price price) {
+  StageCost all;
+  forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
+    all = cost;
+    return end == static_cast<int32_t>(graph.nodes.size());
+  });
+  double limit = price.atLeast(all) / static_cast<double>(stages);
+  double growth = 1;
+  for (bool isLimited = true;; growth *= 1.05, limit *= growth) {
+    const double least = leastWorst(graph, stages, price, limit, isLimited);
+    if (least < never || !isLimited)
+      return least;
+  }
+}
 
 /// See cutIntoStages.
 static llvm::Expected<llvm::SmallVector<int32_t>>
@@ -116,53 +200,46 @@ cutBy(const StageGraph &graph, int64_t stages, double slack, Price price) {
         ", one for each operation or layer of the model, but got " +
         std::to_string(stages));
 
-  size_t size = graph.nodes.size();
-  // least[k][j]: how cheap the most expensive of k stages made from the first
-  // j nodes can be.
-  std::vector<std::vector<double>> least(
-      stages + 1,
-      std::vector<double>(size + 1, std::numeric_limits<double>::infinity()));
-  least[0][0] = 0;
+  const double least = leastWorst(graph, stages, price);
+  if (least == never)
+    return llvm::SmallVector<int32_t>();
+  const double limit = least * (1 + slack) + 1e-9;
+  const size_t size = graph.nodes.size();
+  const std::vector<int64_t> crossing = graph.crossingBytes();
+  StageTable<Best> best(size, stages, /*none=*/{}, /*start=*/{0, 0, 0});
   forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
-    for (int64_t k = 1; k <= stages; ++k)
-      least[k][end] =
-          std::min(least[k][end], std::max(least[k - 1][begin],
-                                           price(k - 1, begin, end, cost)));
-  });
-
-  double limit = least[stages][size] * (1 + slack) + 1e-9;
-  std::vector<int64_t> crossing = graph.crossingBytes();
-  std::vector<std::vector<Best>> best(stages + 1, std::vector<Best>(size + 1));
-  best[0][0] = {0, 0, 0};
-  forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
-    for (int64_t k = 1; k <= stages; ++k) {
-      const Best &before = best[k - 1][begin];
-      double own = price(k - 1, begin, end, cost);
+    for (int64_t stage : best.next(begin)) {
+      const Best &before = best.at(stage, begin);
+      const double own = price.of(stage, begin, end, cost);
       if (!before.isPossible() || own > limit)
         continue;
-      Best candidate{before.bytes + crossing[begin], std::max(before.cost, own),
-                     begin};
-      Best &known = best[k][end];
+      const Best candidate{before.bytes + crossing[begin],
+                           std::max(before.cost, own), begin};
+      Best &known = best.reach(stage + 1, end);
       if (std::tie(candidate.bytes, candidate.cost) <
           std::tie(known.bytes, known.cost))
         known = candidate;
     }
+    return price.atLeast(cost) <= limit;
   });
 
   llvm::SmallVector<int32_t> begins(stages);
-  int32_t end = size;
+  int32_t end = static_cast<int32_t>(size);
   for (int64_t k = stages; k > 0; --k)
-    end = begins[k - 1] = best[k][end].begin;
+    end = begins[k - 1] = best.at(k, end).begin;
   return begins;
 }
 
 llvm::Expected<llvm::SmallVector<int32_t>>
 cutIntoStages(const StageGraph &graph, int64_t stages, double slack,
               const StageRanks &ranks) {
-  return cutBy(graph, stages, slack,
-               [&](int64_t stage, int32_t, int32_t, StageCost cost) {
-                 return cost.cost * ranks.slownessOf(stage);
-               });
+  auto priceOf = [&](int64_t stage, int32_t, int32_t, StageCost cost) {
+    return cost.cost * ranks.slownessOf(stage);
+  };
+  auto atLeast = [least = ranks.leastSlowness()](StageCost cost) {
+    return cost.cost * least;
+  };
+  return cutBy(graph, stages, slack, {priceOf, atLeast});
 }
 
 llvm::Expected<llvm::SmallVector<int32_t>>
@@ -172,12 +249,12 @@ cutForMemory(const StageGraph &graph, int64_t stages, int64_t microBatches,
       ranks.memory.empty()
           ? 1
           : *std::max_element(ranks.memory.begin(), ranks.memory.end());
-  return cutBy(graph, stages, slack,
-               [&](int64_t stage, int32_t, int32_t, StageCost cost) {
-                 const double share =
-                     ranks.memory.empty() ? 1 : ranks.memory[stage] / most;
-                 return cost.bytes(stage, stages, microBatches) / share;
-               });
+  auto priceOf = [&](int64_t stage, int32_t, int32_t, StageCost cost) {
+    const double share = ranks.memory.empty() ? 1 : ranks.memory[stage] / most;
+    return cost.bytes(stage, stages, microBatches) / share;
+  };
+  auto atLeast = [](StageCost cost) { return cost.resident + cost.kept; };
+  return cutBy(graph, stages, slack, {priceOf, atLeast});
 }
 
 //===----------------------------------------------------------------------===//
@@ -307,7 +384,6 @@ improve(const StageGraph &graph, llvm::SmallVector<int32_t> &begins,
 llvm::Expected<llvm::SmallVector<int32_t>>
 cutForStep(const StageGraph &graph, int64_t stages, int64_t microBatches,
            const StageRanks &ranks, double slack) {
-  constexpr double never = std::numeric_limits<double>::infinity();
   std::vector<double> until = {0};
   for (const StageGraph::Node &node : graph.nodes)
     until.push_back(until.back() + node.cost);
@@ -329,6 +405,7 @@ cutForStep(const StageGraph &graph, int64_t stages, int64_t microBatches,
       for (int64_t stage = 0; stage < stages; ++stage)
         if (fits(stage, cost))
           furthest[stage][begin] = std::max(furthest[stage][begin], end);
+      return true;
     });
   }
   auto stepOf = [&](llvm::ArrayRef<int32_t> begins) {
@@ -346,30 +423,35 @@ cutForStep(const StageGraph &graph, int64_t stages, int64_t microBatches,
                       ranks.slownessOf(static_cast<int64_t>(stage)));
     return stepOf1F1B(costs, microBatches);
   };
-  auto even = cutBy(graph, stages, slack,
-                    [&](int64_t stage, int32_t, int32_t, StageCost cost) {
-                      return fits(stage, cost)
-                                 ? cost.cost * ranks.slownessOf(stage)
-                                 : never;
-                    });
+  auto evenPrice = [&](int64_t stage, int32_t, int32_t, StageCost cost) {
+    return fits(stage, cost) ? cost.cost * ranks.slownessOf(stage) : never;
+  };
+  auto atLeast = [least = ranks.leastSlowness()](StageCost cost) {
+    return cost.cost * least;
+  };
+  auto even = cutBy(graph, stages, slack, {evenPrice, atLeast});
   if (!even)
     return even;
-  auto bound = cutBy(
-      graph, stages, slack,
-      [&](int64_t stage, int32_t begin, int32_t end, StageCost cost) {
-        return fits(stage, cost)
-                   ? leastStep(stage, stages, microBatches,
-                               until[begin] * slowBefore[stage],
-                               (until[end] - until[begin]) *
-                                   ranks.slownessOf(stage),
-                               (until.back() - until[end]) * slowBehind[stage])
-                   : never;
-      });
+  if (even->empty())
+    return cutForMemory(graph, stages, microBatches, /*slack=*/0.01, ranks);
+  auto boundPrice = [&](int64_t stage, int32_t begin, int32_t end,
+                        StageCost cost) {
+    return fits(stage, cost)
+               ? leastStep(stage, stages, microBatches,
+                           until[begin] * slowBefore[stage],
+                           (until[end] - until[begin]) *
+                               ranks.slownessOf(stage),
+                           (until.back() - until[end]) * slowBehind[stage])
+               : never;
+  };
+  // Shared weights are left out of steps.
+  auto boundAtLeast = [&, least = ranks.leastSlowness()](StageCost cost) {
+    return static_cast<double>(microBatches) * cost.own * least;
+  };
+  auto bound = cutBy(graph, stages, slack, {boundPrice, boundAtLeast});
   if (!bound)
     return bound;
   double evenStep = stepOf(*even), boundStep = stepOf(*bound);
-  if (evenStep == never)
-    return cutForMemory(graph, stages, microBatches, /*slack=*/0.01, ranks);
   // A step takes as many operations as it has tasks; a search some tens of
   // steps for each border, or, with ranks that are not alike, some hundreds.
   const bool far = !ranks.slowness.empty();

@@ -12,6 +12,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/Error.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -63,12 +64,17 @@ struct StageRanks {
   double slownessOf(int64_t stage) const {
     return slowness.empty() ? 1 : slowness[stage];
   }
+  double leastSlowness() const {
+    return slowness.empty()
+               ? 1
+               : *std::min_element(slowness.begin(), slowness.end());
+  }
 };
 
 /// The first node of each stage. Among all cuts whose slowest stage takes at
 /// most `slack` (a share) more than the least possible, the one that the fewest
 /// bytes cross; then the cheaper, then the later cut.
-/// Fails when there are more stages than layers. Takes O(stages * nodes^2).
+/// Fails when there are more stages than layers.
 llvm::Expected<llvm::SmallVector<int32_t>>
 cutIntoStages(const StageGraph &graph, int64_t stages, double slack = 0.05,
               const StageRanks &ranks = {});
