@@ -224,7 +224,7 @@ static bool looksLikeMask(ArrayRef<char> bytes) {
       return !std::isfinite(value) || value <= -1e30f;
     });
   };
-  constexpr size_t readWhole = 2048 * 2048, parts = 64, perPart = 16384;
+  constexpr size_t readWhole = 2048 * 2048, parts = 64, perPart = 1024;
   if (floats.size() <= readWhole)
     return hasMasked(floats);
   for (size_t part = 0; part < parts; ++part)

@@ -140,6 +140,9 @@ struct ScheduledPipelineOptions
       *this, "zero-buffers", llvm::cl::init(2),
       llvm::cl::desc("See ranges of pipe-share-gradients and "
                      "pipe-gather-weights")};
+  Option<bool> draft{*this, "draft",
+                     llvm::cl::desc("For plans that are only compared: the "
+                                    "level is not verified")};
 };
 
 /// Unrolled level -> scheduled level. Who updates tied weights depends on the
@@ -155,6 +158,10 @@ struct AllocatedPipelineOptions
       *this, "assign-streams",
       llvm::cl::desc("For targets with streams: events on posts and between "
                      "the other ops of a rank (pipe-assign-streams)")};
+  Option<bool> draft{*this, "draft",
+                     llvm::cl::desc("For plans that are only compared: the "
+                                    "level is not verified, and has no streams "
+                                    "yet")};
 };
 
 /// Scheduled level -> allocated level. Lives of buffers are known only now
@@ -174,6 +181,12 @@ struct PipelineOptions {
   PipelineOptions() = default;
   PipelineOptions(const PipelineOptions &other) { *this = other; }
   PipelineOptions &operator=(const PipelineOptions &other);
+
+  /// For plans that are only compared.
+  void setDraft(bool isDraft) {
+    scheduled.draft = isDraft;
+    allocated.draft = isDraft;
+  }
 };
 
 /// Under the names `pipewright-import`, `-staged`, `-unrolled`, `-scheduled`

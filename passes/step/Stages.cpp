@@ -169,16 +169,15 @@ LogicalResult Stages::readWeights(ModuleOp module) {
       withGradients[stage] = withGradients[stage] || allTrained;
       withUpdate[stage] = withUpdate[stage] || group.isUpdatedIn(stage);
     }
+    weightNumbers[name] = allWeights.size();
     allWeights.push_back(std::move(group));
   }
   return success();
 }
 
 const WeightGroup *Stages::groupOf(FlatSymbolRefAttr weight) const {
-  auto found = llvm::find_if(allWeights, [&](const WeightGroup &group) {
-    return group.weight.getSymNameAttr() == weight.getAttr();
-  });
-  return found == allWeights.end() ? nullptr : &*found;
+  auto found = weightNumbers.find(weight.getAttr());
+  return found == weightNumbers.end() ? nullptr : &allWeights[found->second];
 }
 
 SmallVector<FlatSymbolRefAttr>
@@ -207,47 +206,50 @@ std::vector<schedules::StageEdge> Stages::edges(StepMode mode) const {
   return edges;
 }
 
-/// Whether any body of a stage reads a weight, or its bf16 copy.
-static bool reads(StageOp stage, const WeightGroup &group, bool isRounded) {
-  StringRef weight = group.weight.getSymName();
-  return stage
-      .walk([&](nn::ParameterOp read) {
-        return read.isWorkingCopy() == isRounded && read.getWeight() == weight
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+/// Whether any code under an op reads a parameter of which that holds.
+static bool anyRead(Operation *op,
+                    llvm::function_ref<bool(nn::ParameterOp)> holds) {
+  return op && op->walk([&](nn::ParameterOp read) {
+                   return holds(read) ? WalkResult::interrupt()
+                                      : WalkResult::advance();
+                 }).wasInterrupted();
 }
 
 bool Stages::readsRounded(int32_t stage, const WeightGroup &group) const {
-  return reads(ops[stage], group, /*isRounded=*/true);
+  StringAttr weight = group.weight.getSymNameAttr();
+  return anyRead(ops[stage], [&](nn::ParameterOp read) {
+    return read.isWorkingCopy() && read.getWeightAttr().getAttr() == weight;
+  });
+}
+
+bool Stages::readsUpdatedAs(int32_t stage, bool isRounded) const {
+  return anyRead(ops[stage], [&](nn::ParameterOp read) {
+    if (read.isWorkingCopy() != isRounded)
+      return false;
+    const WeightGroup *group = groupOf(read.getWeightAttr());
+    return group && group->isUpdatedIn(stage);
+  });
 }
 
 bool Stages::readsRounded(int32_t stage) const {
-  return llvm::any_of(allWeights, [&](const WeightGroup &group) {
-    return llvm::is_contained(group.stages, stage) &&
-           group.isUpdatedIn(stage) && readsRounded(stage, group);
-  });
+  return readsUpdatedAs(stage, /*isRounded=*/true);
 }
 
 bool Stages::readsMasters(int32_t stage) const {
-  return llvm::any_of(allWeights, [&](const WeightGroup &group) {
-    if (!llvm::is_contained(group.stages, stage) || !group.isUpdatedIn(stage))
-      return false;
-    const bool isHandedOn = group.isTied() && !group.isAllReduced();
-    return isHandedOn || reads(ops[stage], group, /*isRounded=*/false);
-  });
+  return llvm::any_of(allWeights,
+                      [&](const WeightGroup &group) {
+                        return group.isTied() && !group.isAllReduced() &&
+                               llvm::is_contained(group.stages, stage) &&
+                               group.isUpdatedIn(stage);
+                      }) ||
+         readsUpdatedAs(stage, /*isRounded=*/false);
 }
 
 bool Stages::readsUpdated(int32_t stage, TaskKind kind) const {
-  Operation *body = StageOp(ops[stage]).bodyOf(kind);
-  return body && body->walk([&](nn::ParameterOp read) {
-                       const WeightGroup *group = groupOf(read.getWeightAttr());
-                       return group && group->isUpdatedIn(stage)
-                                  ? WalkResult::interrupt()
-                                  : WalkResult::advance();
-                     })
-                     .wasInterrupted();
+  return anyRead(StageOp(ops[stage]).bodyOf(kind), [&](nn::ParameterOp read) {
+    const WeightGroup *group = groupOf(read.getWeightAttr());
+    return group && group->isUpdatedIn(stage);
+  });
 }
 
 int64_t Stages::updatedBytes(int32_t stage) const {

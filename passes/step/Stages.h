@@ -164,7 +164,13 @@ private:
   /// The links of each mode, sorted as `links` says.
   std::vector<StageLink> allLinks[2];
   std::vector<WeightGroup> allWeights;
+  /// Of a weight by its name.
+  llvm::DenseMap<mlir::StringAttr, size_t> weightNumbers;
   llvm::SmallVector<bool> withGradients, withUpdate;
+
+  /// Whether code of a stage reads a weight that the stage's optimizer updates,
+  /// or its bf16 copy, and not the other one.
+  bool readsUpdatedAs(int32_t stage, bool isRounded) const;
 };
 
 /// M of a module; fails, with a diagnostic, if it is not decided.

@@ -23,13 +23,15 @@ using namespace mlir;
 namespace pipewright::tool {
 
 /// Decides what the user left open, by the times of whole plans.
-void Compilation::choose() {
+LogicalResult Compilation::choose() {
   // Recomputation makes room without another cut.
   const bool recomputes = options.pipelines.staged.remat == "auto";
   chooseRemat();
-  chooseSchedule();
+  if (failed(chooseSchedule()))
+    return failure();
   if (!recomputes)
     chooseCut();
+  return success();
 }
 
 /// What a plan under the options as they are comes to.
@@ -38,7 +40,10 @@ Compilation::Trial Compilation::tryPlan() {
     ScopedDiagnosticHandler silence(context.get(),
                                     [](Diagnostic &) { return success(); });
     Trial trial;
+    const bool isDraft = options.pipelines.scheduled.draft;
+    options.pipelines.setDraft(true);
     const bool isPossible = succeeded(finish(Level::Allocated));
+    options.pipelines.setDraft(isDraft);
     if (const int64_t bytes = fullestArena(module()); bytes > 0)
       trial.bytes = bytes;
     if (!isPossible)
@@ -125,14 +130,18 @@ void Compilation::chooseCut() {
                 : "--memory-limit");
 }
 
-void Compilation::chooseSchedule() {
+/// Fails where plans are only compared and none is of use.
+LogicalResult Compilation::chooseSchedule() {
   if (options.stageChoices.empty())
-    return;
-  choosePlan(module(), options);
+    return success();
+  const std::string reason = choosePlan(module(), options, stepToBeat);
+  if (!reason.empty() && options.pipelines.scheduled.draft)
+    return mlir::emitError(module().getLoc()) << reason;
   // What a policy has planned itself, its pass tells.
   if (!options.chosen.empty() && !options.policy->isChoice())
     mlir::emitRemark(module().getLoc())
         << "schedule '" << asked << "' chose: " << options.chosen;
+  return success();
 }
 
 /// `none,none,full` for three stages; one word where all have the same.
@@ -247,11 +256,13 @@ void Compilation::chooseRemat() {
   auto beyond = [&] {
     decide();
     CompileOptions tried = decided;
+    tried.pipelines.setDraft(true);
     std::swap(options, tried);
     Bytes bytes = onCopy([&] {
       ScopedDiagnosticHandler silence(context.get(),
                                       [](Diagnostic &) { return success(); });
-      chooseSchedule();
+      // Where none fits, by how much is known from one of them.
+      (void)chooseSchedule();
       return failed(finish(Level::Allocated)) ? bytesBeyondLimit(forAll)
                                               : Bytes();
     });

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
@@ -177,8 +178,8 @@ int64_t Compilation::samplesPerMicroBatch() {
 }
 
 LogicalResult Compilation::runTo(Level level) {
-  if (level > Level::Import)
-    choose();
+  if (level > Level::Import && failed(choose()))
+    return failure();
   return finish(level);
 }
 
@@ -284,7 +285,8 @@ FailureOr<frontend::StageAnnotations> Compilation::annotations() {
         << nameOf(begin) << " level";
     return failure();
   }
-  choose();
+  if (failed(choose()))
+    return failure();
   placeStages();
   const StagedPipelineOptions &staged = options.pipelines.staged;
   const std::string balance = staged.balance;
@@ -317,17 +319,22 @@ FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
   return onCopy([&]() -> FailureOr<codegen::Plan> {
     options = others;
     setAttributes();
-    choose();
-    if (failed(finish(Level::Allocated)))
+    if (failed(choose()) || failed(finish(Level::Allocated)))
       return failure();
     return makePlan();
   });
 }
 
 FailureOr<codegen::Plan> Compilation::planQuietly(const CompileOptions &others,
-                                                  std::string &why) {
+                                                  std::string &why,
+                                                  double step) {
   auto quiet = keepQuiet(context.get(), why);
-  return planUnder(others);
+  CompileOptions drafted = others;
+  drafted.pipelines.setDraft(true);
+  stepToBeat = step;
+  auto restore = llvm::scope_exit(
+      [&] { stepToBeat = std::numeric_limits<double>::infinity(); });
+  return planUnder(drafted);
 }
 
 } // namespace pipewright::tool

@@ -47,9 +47,13 @@ public:
   mlir::FailureOr<frontend::StageAnnotations> annotations();
   /// The plan of what has been opened, under other options of schedules.
   mlir::FailureOr<codegen::Plan> planUnder(const CompileOptions &others);
-  /// The same, without a word; `why` is the first error.
-  mlir::FailureOr<codegen::Plan> planQuietly(const CompileOptions &others,
-                                             std::string &why);
+  /// The same, without a word, to be compared with others: not verified, and
+  /// as soon as it is known that nothing fits, or, where a schedule is to be
+  /// chosen, that none has a step below `stepToBeat`, it fails. `why` is the
+  /// first error.
+  mlir::FailureOr<codegen::Plan>
+  planQuietly(const CompileOptions &others, std::string &why,
+              double stepToBeat = std::numeric_limits<double>::infinity());
   /// The plan of the allocated level.
   mlir::FailureOr<codegen::Plan> makePlan();
   /// Runs passes on a module, with the instrumentation that was asked for.
@@ -68,7 +72,7 @@ private:
   mlir::LogicalResult read(bool tells);
   void setAttributes();
   mlir::Attribute machineAttribute();
-  void choose();
+  mlir::LogicalResult choose();
   void chooseRemat();
   void chooseCut();
   std::vector<int64_t> limitsOfStages(double share) const;
@@ -82,7 +86,7 @@ private:
     bool fits() const { return std::isfinite(step); }
   };
   Trial tryPlan();
-  void chooseSchedule();
+  mlir::LogicalResult chooseSchedule();
   llvm::SmallVector<int64_t> bytesBeyondLimit(bool ofAll);
   mlir::LogicalResult checkMemory();
   mlir::LogicalResult finish(Level level);
@@ -104,6 +108,8 @@ private:
   CompileOptions options;
   /// The schedule as it was given.
   std::string asked;
+  /// No plan with a longer step is of use.
+  double stepToBeat = std::numeric_limits<double>::infinity();
   std::shared_ptr<mlir::MLIRContext> context;
   mlir::ScopedDiagnosticHandler handler;
   mlir::DefaultTimingManager timing;

@@ -197,14 +197,20 @@ ConfigurationSearch::import(const CompileOptions &options,
   return success();
 }
 
-/// How long a step takes at least; 0 where nobody knows.
-double ConfigurationSearch::leastStep(int64_t microBatchSize,
-                                      std::optional<Compilation> &compilation) {
+/// All of the model on a rank of its own.
+Configuration ConfigurationSearch::onOneRank(int64_t microBatchSize) const {
   Configuration one;
   one.microBatchSize = microBatchSize;
   one.remat = given.isGiven("remat") ? given["remat"].str() : "none";
   one.schedule = "gpipe";
-  auto options = readCompileOptions(valuesOf(one), nullptr);
+  return one;
+}
+
+/// How long a step takes at least; 0 where nobody knows. Sets `longestPass`.
+double ConfigurationSearch::leastStep(int64_t microBatchSize,
+                                      std::optional<Compilation> &compilation) {
+  auto options =
+      readCompileOptions(valuesOf(onOneRank(microBatchSize)), nullptr);
   // Some options go with several ranks or replicas alone.
   if (!options) {
     llvm::consumeError(options.takeError());
@@ -224,22 +230,37 @@ double ConfigurationSearch::leastStep(int64_t microBatchSize,
     return 0;
   // Updates are left out: replicas may share them.
   double work = 0;
-  for (const schedules::StageCosts &stage : plan->costs.stages)
+  for (const schedules::StageCosts &stage : plan->costs.stages) {
     work += stage.forward + stage.backward;
+    // Gradients of weights need nobody's waiting.
+    longestPass = std::max(longestPass, stage.forward + stage.backward / 2);
+  }
   const int64_t microBatches = wanted.batch / microBatchSize;
   return work * static_cast<double>(microBatches) /
          static_cast<double>(wanted.workers);
 }
 
+/// Whether a plan with such a step cannot be the best.
+bool ConfigurationSearch::isSlower(double step) const {
+  // Tasks may be a little shorter in some cuts than in others.
+  constexpr double slack = 0.98;
+  return wanted.pareto.empty() && !planned.empty() &&
+         step * slack > planned.front().step;
+}
+
 llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
   std::optional<Compilation> compilation;
-  const double least = leastStep(microBatchSize, compilation);
+  // A larger micro-batch takes no less.
+  double least = longestPass;
+  if (!isSlower(least))
+    least = std::max(leastStep(microBatchSize, compilation), longestPass);
   auto fixedRanks = fixed(given, "ranks");
   if (!fixedRanks)
     return fixedRanks.takeError();
   auto fixedReplicas = fixed(given, "data-parallel");
   if (!fixedReplicas)
     return fixedReplicas.takeError();
+  const std::vector<std::string> modes = remats();
   for (int64_t ranks = 1; ranks <= wanted.workers; ++ranks) {
     const int64_t replicas = wanted.workers / ranks;
     if (wanted.workers % ranks != 0 ||
@@ -254,21 +275,18 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
       highest = lowest;
     for (int64_t zero = lowest; zero <= highest; ++zero) {
       bool fits = false;
-      for (const std::string &remat : remats()) {
+      for (auto mode = modes.begin(); mode != modes.end(); ++mode) {
         Configuration one;
         one.ranks = ranks;
         one.replicas = replicas;
         one.zero = zero;
         one.microBatchSize = microBatchSize;
         one.microBatches = wanted.batch / (replicas * microBatchSize);
-        one.remat = remat;
+        one.remat = *mode;
         one.recomputesEarly = given.isSet("early-recompute");
         one.schedule = given.isGiven("schedule") ? given["schedule"].str()
                                                  : std::string("auto");
-        // Tasks may be a little shorter in some cuts than in others.
-        constexpr double slack = 0.98;
-        if (wanted.pareto.empty() && !planned.empty() &&
-            least * slack > planned.front().step) {
+        if (isSlower(least)) {
           ++slower;
           continue;
         }
@@ -287,9 +305,16 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
           continue;
         }
         tell(one);
-        std::string why;
-        auto plan = compilation->planQuietly(*options, why);
+        std::string why = whyNothingFits(compilation->module(), *options);
+        FailureOr<codegen::Plan> plan = failure();
+        if (why.empty())
+          plan = compilation->planQuietly(*options, why, stepToBeat());
         if (failed(plan)) {
+          // Nor is one that recomputes more.
+          if (why == kNoneIsFaster) {
+            slower += modes.end() - mode;
+            break;
+          }
           reason = why;
           if (StringRef(why).contains(kNeedLess))
             ++tooLarge;
@@ -298,7 +323,7 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
           continue;
         }
         add(summaryOf(one, *plan));
-        if (hasLimit && !fits && remat != "none")
+        if (hasLimit && !fits && *mode != "none")
           tryEachRank(one, *compilation);
         fits = true;
         // More recomputation only takes longer.
@@ -405,11 +430,24 @@ llvm::Error ConfigurationSearch::run() {
   auto size = fixed(given, "micro-batch-size");
   if (!size)
     return size.takeError();
-  // Large ones first: where they are the fastest, small ones are left out.
-  for (int64_t each = wanted.batch; each >= 1; --each)
+  std::vector<int64_t> sizes;
+  for (int64_t each = 1; each <= wanted.batch; ++each)
     if (wanted.batch % each == 0 && (!*size || **size == each))
-      if (llvm::Error error = trySize(each))
-        return error;
+      sizes.push_back(each);
+  // Large ones first where they may be the fastest; small ones where memory has
+  // its say.
+  auto options = readCompileOptions(valuesOf(onOneRank(1)), nullptr);
+  const bool limitsMemory = options && options->limitsMemory();
+  if (!options)
+    llvm::consumeError(options.takeError());
+  if (!limitsMemory)
+    std::reverse(sizes.begin(), sizes.end());
+  for (int64_t each : sizes) {
+    if (llvm::Error error = trySize(each))
+      return error;
+    if (!limitsMemory)
+      longestPass = 0;
+  }
   // Stages on a rank each, cut for a short step.
   if (!given.isGiven("balance"))
     tryVariants([](Configuration &one) {

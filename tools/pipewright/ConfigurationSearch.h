@@ -86,6 +86,15 @@ private:
   std::vector<std::string> remats() const;
   /// Whether memory does not matter.
   bool isForSpeed() const { return wanted.pareto.empty() && !hasLimit; }
+  /// No plan with a longer step is of use: the best ones are told apart.
+  double stepToBeat() const {
+    constexpr size_t best = 3;
+    return wanted.pareto.empty() && planned.size() >= best
+               ? planned[best - 1].step
+               : std::numeric_limits<double>::infinity();
+  }
+  bool isSlower(double step) const;
+  Configuration onOneRank(int64_t microBatchSize) const;
   void add(Configuration one);
   llvm::StringRef cutOf(const Configuration &one) const;
   void tell(const Configuration &next) const;
@@ -99,6 +108,9 @@ private:
   std::optional<int64_t> memoryLimit;
   /// Whether that or the machine limits memory.
   bool hasLimit = false;
+  /// What a micro-batch takes from its first forward to its last backward, of
+  /// the largest size that was asked; sizes grow, or it is of one size.
+  double longestPass = 0;
   std::vector<Configuration> planned;
   /// What was not planned, or whose plan does not fit; the least that any of
   /// the latter needs.

@@ -9,9 +9,11 @@
 
 #include "tools/pipewright/PlanChoice.h"
 
+#include "codegen/plan/Plan.h"
 #include "passes/schedules/WorkOrder.h"
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/step/Prediction.h"
+#include "tools/pipewright/Compilation.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
@@ -25,16 +27,9 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::tool;
 
-/// What weights, gradients and states take at least, on all ranks of a replica.
-static int64_t leastFixedBytes(ModuleOp imported, const CompileOptions &given) {
-  llvm::SmallPtrSet<Attribute, 16> read;
-  imported.walk(
-      [&](nn::ParameterOp op) { read.insert(op.getWeightAttr().getAttr()); });
-  int64_t parameters = 0;
-  for (auto weight : imported.getOps<nn::WeightOp>())
-    if (weight.getRole() == nn::WeightRole::Parameter &&
-        read.contains(weight.getSymNameAttr()))
-      parameters += pipe::byteSize(weight.getTensorType());
+/// What a byte of a parameter in f32 takes at least on each rank that has it,
+/// with its gradient and its states.
+static double leastCopies(const CompileOptions &given) {
   const int64_t states = given.optimizer.keptStates().size();
   const auto parts = static_cast<double>(given.replicas);
   // Where bf16 copies are read, a replica needs of f32 only its part.
@@ -44,9 +39,23 @@ static int64_t leastFixedBytes(ModuleOp imported, const CompileOptions &given) {
                       : 1;
   copies += given.zero >= 2 ? 1 / parts : 1;
   // Matrices lack a state that others have.
-  copies += (given.optimizer.takesMatrices() ? 1 : states) /
-            (given.zero >= 1 ? parts : 1);
-  return static_cast<int64_t>(copies * static_cast<double>(parameters));
+  return copies + (given.optimizer.takesMatrices() ? 1 : states) /
+                      (given.zero >= 1 ? parts : 1);
+}
+
+/// What weights, gradients and states take at least, on all ranks of a replica.
+static int64_t leastFixedBytes(ModuleOp imported,
+                               const CompileOptions &options) {
+  llvm::SmallPtrSet<Attribute, 16> read;
+  imported.walk(
+      [&](nn::ParameterOp op) { read.insert(op.getWeightAttr().getAttr()); });
+  int64_t parameters = 0;
+  for (auto weight : imported.getOps<nn::WeightOp>())
+    if (weight.getRole() == nn::WeightRole::Parameter &&
+        read.contains(weight.getSymNameAttr()))
+      parameters += pipe::byteSize(weight.getTensorType());
+  return static_cast<int64_t>(leastCopies(options) *
+                              static_cast<double>(parameters));
 }
 
 /// Of the rank that may have most.
@@ -56,6 +65,27 @@ static int64_t mostBytesOf(const CompileOptions &options) {
     most = std::max(most, options.limitOf(rank).value_or(
                               std::numeric_limits<int64_t>::max()));
   return most;
+}
+
+static std::string needsMore(int64_t bytes, const CompileOptions &options) {
+  const int64_t most = mostBytesOf(options);
+  return "a rank needs at least " + codegen::formatBytes(bytes) + ", but " +
+         (options.memoryLimit == most ? "--memory-limit is "
+                                      : "--machine gives it ") +
+         codegen::formatBytes(most) + ": " + kNeedLess.str();
+}
+
+std::string pipewright::tool::whyNothingFits(ModuleOp imported,
+                                             const CompileOptions &options) {
+  // Ranks of a replica have all of it together.
+  int64_t bytes =
+      leastFixedBytes(imported, options) / options.pipelines.scheduled.ranks;
+  imported.walk([&](Operation *op) {
+    if (isa<nn::MatmulOp, nn::ConvOp>(op))
+      bytes = std::max(bytes, pipe::byteSize(cast<RankedTensorType>(
+                                  op->getResult(0).getType())));
+  });
+  return bytes > mostBytesOf(options) ? needsMore(bytes, options) : "";
 }
 
 namespace {
@@ -69,6 +99,16 @@ struct StagedModel {
   schedules::Placement places;
   schedules::TaskCosts costs;
   std::vector<schedules::StageEdge> edges;
+  /// By stage: what weights, gradients and states take at least.
+  std::vector<int64_t> fixedBytes;
+
+  /// What the stage that takes longest does with a micro-batch.
+  double worstStage() const {
+    double worst = 0;
+    for (const schedules::StageCosts &stage : costs.stages)
+      worst = std::max(worst, stage.forward + stage.backward);
+    return worst;
+  }
 };
 
 struct Candidate {
@@ -83,13 +123,16 @@ struct Candidate {
 
 class PlanChooser {
 public:
-  PlanChooser(ModuleOp imported, const CompileOptions &options)
+  PlanChooser(ModuleOp imported, const CompileOptions &options,
+              double stepToBeat)
       : imported(imported), options(options), machine(options.machineModel()),
         limits(schedules::PlanLimits::of(options.sizes())),
-        mostBytes(mostBytesOf(options)),
-        fixedBytes(leastFixedBytes(imported, options)) {}
+        mostBytes(mostBytesOf(options)), stepToBeat(stepToBeat) {}
 
+  /// The one with the shortest step, if that is shorter than the one to beat.
   std::optional<Candidate> choose();
+  /// Where nothing was chosen: why, if that is memory or the step to beat.
+  std::string reason() const;
 
 private:
   void addModel(int64_t stages, bool splits, schedules::Placement places);
@@ -105,10 +148,15 @@ private:
   const CompileOptions &options;
   const MachineModel &machine;
   const schedules::PlanLimits limits;
-  const int64_t mostBytes, fixedBytes;
+  const int64_t mostBytes;
+  const double stepToBeat;
   std::vector<std::unique_ptr<StagedModel>> models;
   /// With bounds in place of steps.
   std::vector<Candidate> candidates;
+  /// Candidates that may be faster, and those of them that take too much.
+  size_t faster = 0, tooLarge = 0;
+  /// What has not become a candidate because it is slower.
+  size_t slower = 0;
 };
 
 } // namespace
@@ -146,6 +194,10 @@ void PlanChooser::addModel(int64_t stages, bool splits,
   model->costs = read->costs(pipe::StepMode::train, machine, places);
   model->places = std::move(places);
   model->edges = read->edges(pipe::StepMode::train);
+  const double copies = leastCopies(options);
+  for (int32_t stage = 0; stage < read->size(); ++stage)
+    model->fixedBytes.push_back(static_cast<int64_t>(
+        copies * static_cast<double>(read->updatedBytes(stage))));
   models.push_back(std::move(model));
 }
 
@@ -187,6 +239,12 @@ void PlanChooser::addCandidate(const StagedModel &model,
   const schedules::ScheduleOptions sizes = choice->with(sizesOf(model));
   if (!isCutFor(model, policy, sizes))
     return;
+  // A second copy takes half of the micro-batches.
+  if (model.worstStage() * static_cast<double>(sizes.microBatches) >
+      stepToBeat * static_cast<double>(policy.copies())) {
+    ++slower;
+    return;
+  }
   llvm::Expected<schedules::Schedule> order = policy.build(sizes);
   if (!order)
     return llvm::consumeError(order.takeError());
@@ -198,15 +256,14 @@ void PlanChooser::addCandidate(const StagedModel &model,
     return llvm::consumeError(simulation.takeError());
   std::string origin = order->origin.empty() ? schedule : order->origin;
   const int64_t peak = peakOf(*simulation, /*hasBytes=*/true);
-  // The fullest rank has at least what ranks have on average.
-  int64_t kept = 0;
+  std::vector<int64_t> bytes;
   for (const schedules::RankSummary &rank : simulation->ranks)
-    kept += rank.peakStashBytes;
-  candidates.push_back(
-      {&model, std::move(schedule), std::move(origin),
-       simulation->globalStepTime, peak,
-       std::max(peak,
-                (fixedBytes + kept) / std::max<int64_t>(1, order->ranks))});
+    bytes.push_back(rank.peakStashBytes);
+  for (auto [stage, rank] : llvm::enumerate(order->rankOfStage))
+    bytes[rank] += model.fixedBytes[stage % model.fixedBytes.size()];
+  candidates.push_back({&model, std::move(schedule), std::move(origin),
+                        simulation->globalStepTime, peak,
+                        *std::max_element(bytes.begin(), bytes.end())});
 }
 
 void PlanChooser::addCandidates(const StagedModel &model) {
@@ -234,16 +291,23 @@ bool PlanChooser::complete(Candidate &candidate) {
   ScheduledPipelineOptions scheduled;
   scheduled.copyOptionValuesFrom(options.pipelines.scheduled);
   scheduled.policy = candidate.schedule;
+  scheduled.draft = true;
+  AllocatedPipelineOptions allocated;
+  allocated.copyOptionValuesFrom(options.pipelines.allocated);
+  allocated.draft = true;
   PassManager pm(imported.getContext());
   buildUnrolledPipeline(pm);
   buildScheduledPipeline(pm, scheduled);
   // Bodies get their last copies when memory is planned.
-  buildAllocatedPipeline(pm, options.pipelines.allocated);
-  if (failed(pm.run(*module)) ||
-      llvm::any_of(module->getOps<pipe::ArenaOp>(), [&](pipe::ArenaOp arena) {
-        return isBeyondLimit(arena, options);
-      }))
+  buildAllocatedPipeline(pm, allocated);
+  if (failed(pm.run(*module)))
     return false;
+  if (llvm::any_of(module->getOps<pipe::ArenaOp>(), [&](pipe::ArenaOp arena) {
+        return isBeyondLimit(arena, options);
+      })) {
+    candidate.leastBytes = fullestArena(*module);
+    return false;
+  }
   FailureOr<pipe::Stages> stages = pipe::Stages::read(*module);
   if (failed(stages))
     return false;
@@ -272,9 +336,13 @@ std::optional<Candidate> PlanChooser::choose() {
   constexpr double slack = 1 + 1e-3;
   std::optional<Candidate> best;
   for (Candidate &candidate : candidates) {
-    if (best && candidate.step > best->step * slack)
+    if (candidate.step > (best ? best->step : stepToBeat) * slack)
       break;
-    if (candidate.leastBytes > mostBytes || !complete(candidate))
+    ++faster;
+    const bool isPossible =
+        candidate.leastBytes <= mostBytes && complete(candidate);
+    tooLarge += candidate.leastBytes > mostBytes;
+    if (!isPossible)
       continue;
     bool isEqual = best && !isShorterStep(candidate.step, best->step) &&
                    !isShorterStep(best->step, candidate.step);
@@ -283,6 +351,18 @@ std::optional<Candidate> PlanChooser::choose() {
       best = candidate;
   }
   return best;
+}
+
+std::string PlanChooser::reason() const {
+  if (faster == 0 && !(candidates.empty() && slower == 0))
+    return kNoneIsFaster.str();
+  if (tooLarge == 0 || tooLarge < faster)
+    return "";
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const Candidate &candidate :
+       llvm::ArrayRef(candidates).take_front(faster))
+    least = std::min(least, candidate.leastBytes);
+  return needsMore(least, options);
 }
 
 bool pipewright::tool::isBeyondLimit(pipe::ArenaOp arena,
@@ -299,20 +379,22 @@ int64_t pipewright::tool::fullestArena(ModuleOp allocated) {
   return most;
 }
 
-void pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options) {
+std::string pipewright::tool::choosePlan(ModuleOp imported,
+                                         CompileOptions &options,
+                                         double stepToBeat) {
   if (options.stageChoices.empty())
-    return;
+    return "";
   // A plan that is not possible is no candidate, and not worth a word.
   ScopedDiagnosticHandler silence(imported.getContext(),
                                   [](Diagnostic &) { return success(); });
-  PlanChooser chooser(imported, options);
+  PlanChooser chooser(imported, options, stepToBeat);
   std::optional<Candidate> best = chooser.choose();
   options.stageChoices.clear();
   if (!best)
-    return;
+    return chooser.reason();
   auto policy = schedules::choosePolicy(best->schedule);
   if (!policy)
-    return llvm::consumeError(policy.takeError());
+    return llvm::toString(policy.takeError());
   options.chosen = best->origin;
   options.policy = std::move(*policy);
   options.pipelines.scheduled.policy = best->schedule;
@@ -321,4 +403,5 @@ void pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options) {
   options.pipelines.staged.rankOfStage = llvm::ArrayRef(std::vector<int64_t>(
       best->model->places.begin(), best->model->places.end()));
   options.given["stages"] = best->model->stages;
+  return "";
 }

@@ -25,11 +25,24 @@ bool isBeyondLimit(pipe::ArenaOp arena, const CompileOptions &options);
 /// The bytes of the largest arena of a module at the allocated level.
 int64_t fullestArena(mlir::ModuleOp allocated);
 
+/// Why no plan fits whatever the schedule, from what weights, gradients and
+/// states take on all ranks, and the largest result of a product on one of
+/// them; empty where that does not say so. `imported` is at the import level.
+std::string whyNothingFits(mlir::ModuleOp imported,
+                           const CompileOptions &options);
+
+/// In the reason why no plan was chosen where each takes too long.
+inline constexpr llvm::StringLiteral kNoneIsFaster =
+    "no schedule has a shorter step";
+
 /// Puts the best plan's schedule, halves of backwards and stages into the
-/// options, where they ask for a choice. `imported` is at the import level,
-/// with all attributes, and stays as it is. Where no plan is possible the
-/// options stay, too: compiling with them says why.
-void choosePlan(mlir::ModuleOp imported, CompileOptions &options);
+/// options, where they ask for a choice and one has a shorter step than
+/// `stepToBeat`. `imported` is at the import level, with all attributes, and
+/// stays as it is. Returns why nothing was chosen where memory or the step to
+/// beat is the reason. Where no plan is possible the options stay: compiling
+/// with them says why.
+std::string choosePlan(mlir::ModuleOp imported, CompileOptions &options,
+                       double stepToBeat);
 
 } // namespace pipewright::tool
 
