@@ -134,7 +134,7 @@ void Compilation::chooseCut() {
 LogicalResult Compilation::chooseSchedule() {
   if (options.stageChoices.empty())
     return success();
-  const std::string reason = choosePlan(module(), options, stepToBeat);
+  const std::string reason = choosePlan(module(), options, stepToBeat, staged);
   if (!reason.empty() && options.pipelines.scheduled.draft)
     return mlir::emitError(module().getLoc()) << reason;
   // What a policy has planned itself, its pass tells.

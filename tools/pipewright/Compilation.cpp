@@ -315,9 +315,31 @@ FailureOr<codegen::Plan> Compilation::makePlan() {
   return plan;
 }
 
+std::string Compilation::whyNothingFits(const CompileOptions &others,
+                                        double step) {
+  std::string why = tool::whyNothingFits(module(), others);
+  if (!why.empty() || others.stageChoices.empty())
+    return why;
+  auto quiet = keepQuiet(context.get(), why);
+  return onCopy([&] {
+    takeOver(others);
+    options.pipelines.staged.remat = "full";
+    setAttributes();
+    return whyNoScheduleFits(module(), options, step, staged);
+  });
+}
+
+/// Other options for the same model.
+void Compilation::takeOver(const CompileOptions &others) {
+  if (options.replicas != others.replicas ||
+      options.pipelines.scheduled.ranks != others.pipelines.scheduled.ranks)
+    staged.clear();
+  options = others;
+}
+
 FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
   return onCopy([&]() -> FailureOr<codegen::Plan> {
-    options = others;
+    takeOver(others);
     setAttributes();
     if (failed(choose()) || failed(finish(Level::Allocated)))
       return failure();

@@ -10,6 +10,7 @@
 
 #include "codegen/plan/Plan.h"
 #include "tools/pipewright/Options.h"
+#include "tools/pipewright/PlanChoice.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
@@ -54,6 +55,9 @@ public:
   mlir::FailureOr<codegen::Plan>
   planQuietly(const CompileOptions &others, std::string &why,
               double stepToBeat = std::numeric_limits<double>::infinity());
+  /// Why no plan under these options fits, and none that keeps more of what
+  /// backwards need; empty where that is not known before one is made.
+  std::string whyNothingFits(const CompileOptions &others, double stepToBeat);
   /// The plan of the allocated level.
   mlir::FailureOr<codegen::Plan> makePlan();
   /// Runs passes on a module, with the instrumentation that was asked for.
@@ -70,6 +74,7 @@ public:
 
 private:
   mlir::LogicalResult read(bool tells);
+  void takeOver(const CompileOptions &others);
   void setAttributes();
   mlir::Attribute machineAttribute();
   mlir::LogicalResult choose();
@@ -117,6 +122,8 @@ private:
   frontend::ImportedModel model;
   /// The level of what was opened.
   Level begin = Level::Import;
+  /// Of the last number of ranks and replicas that was planned.
+  StagedModels staged;
 };
 
 } // namespace pipewright::tool

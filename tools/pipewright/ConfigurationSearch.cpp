@@ -260,7 +260,6 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
   auto fixedReplicas = fixed(given, "data-parallel");
   if (!fixedReplicas)
     return fixedReplicas.takeError();
-  const std::vector<std::string> modes = remats();
   for (int64_t ranks = 1; ranks <= wanted.workers; ++ranks) {
     const int64_t replicas = wanted.workers / ranks;
     if (wanted.workers % ranks != 0 ||
@@ -268,85 +267,121 @@ llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
         (*fixedRanks && **fixedRanks != ranks) ||
         (*fixedReplicas && **fixedReplicas != replicas))
       continue;
-    // The highest level that makes a difference is known when options have
-    // been read.
-    int64_t lowest = 0, highest = replicas == 1 ? 0 : 3;
-    if (given.isGiven("zero") && !given["zero"].getAsInteger(10, lowest))
-      highest = lowest;
-    for (int64_t zero = lowest; zero <= highest; ++zero) {
-      bool fits = false;
-      for (auto mode = modes.begin(); mode != modes.end(); ++mode) {
-        Configuration one;
-        one.ranks = ranks;
-        one.replicas = replicas;
-        one.zero = zero;
-        one.microBatchSize = microBatchSize;
-        one.microBatches = wanted.batch / (replicas * microBatchSize);
-        one.remat = *mode;
-        one.recomputesEarly = given.isSet("early-recompute");
-        one.schedule = given.isGiven("schedule") ? given["schedule"].str()
-                                                 : std::string("auto");
-        if (isSlower(least)) {
-          ++slower;
-          continue;
-        }
-        auto options = readCompileOptions(valuesOf(one), nullptr);
-        if (!options) {
-          reason = llvm::toString(options.takeError());
-          ++impossible;
-          continue;
-        }
-        memoryLimit = options->memoryLimit;
-        hasLimit = options->limitsMemory();
-        if (!given.isGiven("zero") && replicas > 1)
-          highest = options->highestZero();
-        if (failed(import(*options, compilation))) {
-          ++impossible;
-          continue;
-        }
-        tell(one);
-        std::string why = whyNothingFits(compilation->module(), *options);
-        FailureOr<codegen::Plan> plan = failure();
-        if (why.empty())
-          plan = compilation->planQuietly(*options, why, stepToBeat());
-        if (failed(plan)) {
-          // Nor is one that recomputes more.
-          if (why == kNoneIsFaster) {
-            slower += modes.end() - mode;
-            break;
-          }
-          reason = why;
-          if (StringRef(why).contains(kNeedLess))
-            ++tooLarge;
-          else
-            ++impossible;
-          continue;
-        }
-        add(summaryOf(one, *plan));
-        if (hasLimit && !fits && *mode != "none")
-          tryEachRank(one, *compilation);
-        fits = true;
-        // More recomputation only takes longer.
-        if (isForSpeed())
-          break;
-      }
-      // ZeRO-1 sends no more than none, and updates less; above, more is sent.
-      if (fits && zero > 0 && isForSpeed())
-        break;
-    }
+    Configuration one;
+    one.ranks = ranks;
+    one.replicas = replicas;
+    one.microBatchSize = microBatchSize;
+    one.microBatches = wanted.batch / (replicas * microBatchSize);
+    one.recomputesEarly = given.isSet("early-recompute");
+    one.schedule = given.isGiven("schedule") ? given["schedule"].str() : "auto";
+    trySharing(one, least, compilation);
   }
   return llvm::Error::success();
+}
+
+/// All levels of ZeRO. ZeRO-1 sends no more than none, updates less and needs
+/// less: where all of it is possible, none is left out. Above, more is sent.
+void ConfigurationSearch::trySharing(Configuration one, double least,
+                                     std::optional<Compilation> &compilation) {
+  if (int64_t level = 0;
+      given.isGiven("zero") && !given["zero"].getAsInteger(10, level)) {
+    one.zero = level;
+    tryModes(one, least, compilation);
+    return;
+  }
+  // The highest level that makes a difference is known when options have been
+  // read.
+  int64_t highest = one.replicas == 1 ? 0 : 3;
+  bool isNoneOpen = true;
+  for (int64_t level = 1; level <= highest; ++level) {
+    one.zero = level;
+    const int64_t impossibleBefore = impossible;
+    const bool fits = tryModes(one, least, compilation);
+    isNoneOpen &= impossible > impossibleBefore;
+    highest = std::min(highest, highestZero);
+    if (fits && isForSpeed())
+      break;
+  }
+  one.zero = 0;
+  if (isNoneOpen || !wanted.pareto.empty())
+    tryModes(one, least, compilation);
+}
+
+/// All modes of recomputation; whether any fits.
+bool ConfigurationSearch::tryModes(Configuration one, double least,
+                                   std::optional<Compilation> &compilation) {
+  bool fits = false;
+  // The same for all modes.
+  std::optional<std::string> whyNoneFits;
+  const std::vector<std::string> modes = remats();
+  for (auto mode = modes.begin(); mode != modes.end(); ++mode) {
+    one.remat = *mode;
+    if (isSlower(least)) {
+      ++slower;
+      continue;
+    }
+    auto options = readCompileOptions(valuesOf(one), nullptr);
+    if (!options) {
+      reason = llvm::toString(options.takeError());
+      ++impossible;
+      continue;
+    }
+    memoryLimit = options->memoryLimit;
+    hasLimit = options->limitsMemory();
+    highestZero = options->highestZero();
+    if (failed(import(*options, compilation))) {
+      ++impossible;
+      continue;
+    }
+    tell(one);
+    if (!whyNoneFits)
+      whyNoneFits = hasLimit && !given.isGiven("remat")
+                        ? compilation->whyNothingFits(*options, stepToBeat())
+                        : whyNothingFits(compilation->module(), *options);
+    std::string why = *whyNoneFits;
+    FailureOr<codegen::Plan> plan = failure();
+    if (why.empty())
+      plan = compilation->planQuietly(*options, why, stepToBeat());
+    if (failed(plan)) {
+      // Nor is one that recomputes more.
+      if (why == kNoneIsFaster) {
+        slower += modes.end() - mode;
+        break;
+      }
+      reason = why;
+      if (StringRef(why).contains(kNeedLess))
+        ++tooLarge;
+      else
+        ++impossible;
+      continue;
+    }
+    add(summaryOf(one, *plan));
+    if (hasLimit && !fits && *mode != "none")
+      tryEachRank(one, least, *compilation);
+    fits = true;
+    // More recomputation only takes longer.
+    if (isForSpeed())
+      break;
+  }
+  return fits;
 }
 
 /// One that fits by recomputing in all stages, with each rank recomputing the
 /// least with which it fits: of a schedule that was given, or 1f1b, whose first
 /// ranks keep most.
-void ConfigurationSearch::tryEachRank(Configuration one,
+void ConfigurationSearch::tryEachRank(Configuration one, double least,
                                       Compilation &compilation) {
   if (one.ranks == 1 || given.isGiven("remat"))
     return;
-  if (!given.isGiven("schedule"))
+  if (!given.isGiven("schedule")) {
     one.schedule = "1f1b";
+    // Its first and last micro-batch pass all ranks alone; a cut that is not
+    // even takes a little off that.
+    const double passes = static_cast<double>(one.ranks - 1) /
+                          static_cast<double>(one.microBatches);
+    if (isSlower(least * (1 + 0.9 * passes)))
+      return;
+  }
   if (one.schedule == "auto")
     return;
   one.remat = "auto";

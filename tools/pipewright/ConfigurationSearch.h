@@ -81,7 +81,11 @@ private:
                              std::optional<Compilation> &compilation);
   double leastStep(int64_t microBatchSize,
                    std::optional<Compilation> &compilation);
-  void tryEachRank(Configuration one, Compilation &compilation);
+  void trySharing(Configuration one, double least,
+                  std::optional<Compilation> &compilation);
+  bool tryModes(Configuration one, double least,
+                std::optional<Compilation> &compilation);
+  void tryEachRank(Configuration one, double least, Compilation &compilation);
   void tryVariants(llvm::function_ref<bool(Configuration &)> change);
   std::vector<std::string> remats() const;
   /// Whether memory does not matter.
@@ -108,6 +112,8 @@ private:
   std::optional<int64_t> memoryLimit;
   /// Whether that or the machine limits memory.
   bool hasLimit = false;
+  /// The level of ZeRO above which nothing more is shared.
+  int64_t highestZero = 3;
   /// What a micro-batch takes from its first forward to its last backward, of
   /// the largest size that was asked; sizes grow, or it is of one size.
   double longestPass = 0;

@@ -88,10 +88,9 @@ std::string pipewright::tool::whyNothingFits(ModuleOp imported,
   return bytes > mostBytesOf(options) ? needsMore(bytes, options) : "";
 }
 
-namespace {
-
 /// The staged level for a number of stages, backwards split or whole.
-struct StagedModel {
+struct pipewright::tool::StagedModel {
+  /// Null where the model cannot be cut so.
   OwningOpRef<ModuleOp> module;
   int64_t stages = 0;
   bool splits = false;
@@ -99,8 +98,8 @@ struct StagedModel {
   schedules::Placement places;
   schedules::TaskCosts costs;
   std::vector<schedules::StageEdge> edges;
-  /// By stage: what weights, gradients and states take at least.
-  std::vector<int64_t> fixedBytes;
+  /// By stage: of the weights that it updates, in f32.
+  std::vector<int64_t> weightBytes;
 
   /// What the stage that takes longest does with a micro-batch.
   double worstStage() const {
@@ -110,6 +109,8 @@ struct StagedModel {
     return worst;
   }
 };
+
+namespace {
 
 struct Candidate {
   const StagedModel *model = nullptr;
@@ -124,33 +125,39 @@ struct Candidate {
 class PlanChooser {
 public:
   PlanChooser(ModuleOp imported, const CompileOptions &options,
-              double stepToBeat)
-      : imported(imported), options(options), machine(options.machineModel()),
+              double stepToBeat, StagedModels &known)
+      : imported(imported), options(options), known(known),
+        machine(options.machineModel()),
         limits(schedules::PlanLimits::of(options.sizes())),
         mostBytes(mostBytesOf(options)), stepToBeat(stepToBeat) {}
 
   /// The one with the shortest step, if that is shorter than the one to beat.
   std::optional<Candidate> choose();
+  /// Why all plans take too much, as far as that is known without them.
+  std::string whyNoneFits();
   /// Where nothing was chosen: why, if that is memory or the step to beat.
   std::string reason() const;
 
 private:
-  void addModel(int64_t stages, bool splits, schedules::Placement places);
+  std::shared_ptr<const StagedModel> stagedModel(int64_t stages, bool splits,
+                                                 schedules::Placement places);
   std::vector<schedules::Placement> placementsOf(int64_t stages) const;
   void addCandidates(const StagedModel &model);
   void addCandidate(const StagedModel &model, const schedules::Policy &policy,
                     std::string schedule);
   /// Makes the plan; false where it is not possible within the limits.
   bool complete(Candidate &candidate);
+  void addAllCandidates();
   schedules::ScheduleOptions sizesOf(const StagedModel &model) const;
 
   ModuleOp imported;
   const CompileOptions &options;
+  StagedModels &known;
   const MachineModel &machine;
   const schedules::PlanLimits limits;
   const int64_t mostBytes;
   const double stepToBeat;
-  std::vector<std::unique_ptr<StagedModel>> models;
+  std::vector<std::shared_ptr<const StagedModel>> models;
   /// With bounds in place of steps.
   std::vector<Candidate> candidates;
   /// Candidates that may be faster, and those of them that take too much.
@@ -171,12 +178,22 @@ PlanChooser::placementsOf(int64_t stages) const {
   return schedules::placementsFor(sizes);
 }
 
-void PlanChooser::addModel(int64_t stages, bool splits,
-                           schedules::Placement places) {
-  auto model = std::make_unique<StagedModel>();
-  model->module = imported.clone();
-  model->stages = stages;
-  model->splits = splits;
+/// What the staged level depends on.
+static std::string keyOf(ModuleOp imported,
+                         const StagedPipelineOptions &staged) {
+  pipe::ProgramFields program = pipe::programOf(imported);
+  // Whether replicas share updates is what costs ask for.
+  program.zero = std::min<int64_t>(program.zero, 1);
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  os << program.get(imported.getContext()) << "\n";
+  staged.print(os);
+  return key;
+}
+
+std::shared_ptr<const StagedModel>
+PlanChooser::stagedModel(int64_t stages, bool splits,
+                         schedules::Placement places) {
   StagedPipelineOptions staged;
   staged.copyOptionValuesFrom(options.pipelines.staged);
   staged.stages = stages;
@@ -184,21 +201,29 @@ void PlanChooser::addModel(int64_t stages, bool splits,
   staged.formKernels = true;
   staged.rankOfStage =
       llvm::ArrayRef(std::vector<int64_t>(places.begin(), places.end()));
+  std::shared_ptr<const StagedModel> &entry = known[keyOf(imported, staged)];
+  if (entry)
+    return entry;
+  auto model = std::make_shared<StagedModel>();
+  entry = model;
+  model->stages = stages;
+  model->splits = splits;
+  OwningOpRef<ModuleOp> module = imported.clone();
   PassManager pm(imported.getContext());
+  pm.enableVerifier(false);
   buildStagedPipeline(pm, staged);
-  if (failed(pm.run(*model->module)))
-    return;
-  FailureOr<pipe::Stages> read = pipe::Stages::read(*model->module);
+  if (failed(pm.run(*module)))
+    return model;
+  FailureOr<pipe::Stages> read = pipe::Stages::read(*module);
   if (failed(read))
-    return;
+    return model;
+  model->module = std::move(module);
   model->costs = read->costs(pipe::StepMode::train, machine, places);
   model->places = std::move(places);
   model->edges = read->edges(pipe::StepMode::train);
-  const double copies = leastCopies(options);
   for (int32_t stage = 0; stage < read->size(); ++stage)
-    model->fixedBytes.push_back(static_cast<int64_t>(
-        copies * static_cast<double>(read->updatedBytes(stage))));
-  models.push_back(std::move(model));
+    model->weightBytes.push_back(read->updatedBytes(stage));
+  return model;
 }
 
 schedules::ScheduleOptions
@@ -259,8 +284,11 @@ void PlanChooser::addCandidate(const StagedModel &model,
   std::vector<int64_t> bytes;
   for (const schedules::RankSummary &rank : simulation->ranks)
     bytes.push_back(rank.peakStashBytes);
+  const double copies = leastCopies(options);
   for (auto [stage, rank] : llvm::enumerate(order->rankOfStage))
-    bytes[rank] += model.fixedBytes[stage % model.fixedBytes.size()];
+    bytes[rank] += static_cast<int64_t>(
+        copies * static_cast<double>(
+                     model.weightBytes[stage % model.weightBytes.size()]));
   candidates.push_back({&model, std::move(schedule), std::move(origin),
                         simulation->globalStepTime, peak,
                         *std::max_element(bytes.begin(), bytes.end())});
@@ -288,6 +316,10 @@ void PlanChooser::addCandidates(const StagedModel &model) {
 
 bool PlanChooser::complete(Candidate &candidate) {
   OwningOpRef<ModuleOp> module = candidate.model->module.get().clone();
+  // It may have been made for another way to share states.
+  pipe::changeProgram(*module, [&](pipe::ProgramFields &program) {
+    program = pipe::programOf(imported);
+  });
   ScheduledPipelineOptions scheduled;
   scheduled.copyOptionValuesFrom(options.pipelines.scheduled);
   scheduled.policy = candidate.schedule;
@@ -296,6 +328,7 @@ bool PlanChooser::complete(Candidate &candidate) {
   allocated.copyOptionValuesFrom(options.pipelines.allocated);
   allocated.draft = true;
   PassManager pm(imported.getContext());
+  pm.enableVerifier(false);
   buildUnrolledPipeline(pm);
   buildScheduledPipeline(pm, scheduled);
   // Bodies get their last copies when memory is planned.
@@ -320,14 +353,32 @@ bool PlanChooser::complete(Candidate &candidate) {
   return limits.hold(prediction->order, prediction->simulation);
 }
 
-std::optional<Candidate> PlanChooser::choose() {
+void PlanChooser::addAllCandidates() {
   for (int64_t stages : options.stageChoices)
     for (bool splits : {false, true})
       if (!splits || limits.splits)
         for (schedules::Placement &places : placementsOf(stages))
-          addModel(stages, splits, std::move(places));
+          if (auto model = stagedModel(stages, splits, std::move(places));
+              model->module)
+            models.push_back(std::move(model));
   for (const auto &model : models)
     addCandidates(*model);
+}
+
+std::string PlanChooser::whyNoneFits() {
+  addAllCandidates();
+  const auto least =
+      llvm::min_element(candidates, [](const Candidate &a, const Candidate &b) {
+        return a.leastBytes < b.leastBytes;
+      });
+  return slower == 0 && least != candidates.end() &&
+                 least->leastBytes > mostBytes
+             ? needsMore(least->leastBytes, options)
+             : "";
+}
+
+std::optional<Candidate> PlanChooser::choose() {
+  addAllCandidates();
   llvm::sort(candidates, [](const Candidate &a, const Candidate &b) {
     return std::tie(a.step, a.peak, a.schedule) <
            std::tie(b.step, b.peak, b.schedule);
@@ -381,13 +432,14 @@ int64_t pipewright::tool::fullestArena(ModuleOp allocated) {
 
 std::string pipewright::tool::choosePlan(ModuleOp imported,
                                          CompileOptions &options,
-                                         double stepToBeat) {
+                                         double stepToBeat,
+                                         StagedModels &known) {
   if (options.stageChoices.empty())
     return "";
   // A plan that is not possible is no candidate, and not worth a word.
   ScopedDiagnosticHandler silence(imported.getContext(),
                                   [](Diagnostic &) { return success(); });
-  PlanChooser chooser(imported, options, stepToBeat);
+  PlanChooser chooser(imported, options, stepToBeat, known);
   std::optional<Candidate> best = chooser.choose();
   options.stageChoices.clear();
   if (!best)
@@ -404,4 +456,13 @@ std::string pipewright::tool::choosePlan(ModuleOp imported,
       best->model->places.begin(), best->model->places.end()));
   options.given["stages"] = best->model->stages;
   return "";
+}
+
+std::string pipewright::tool::whyNoScheduleFits(ModuleOp imported,
+                                                const CompileOptions &options,
+                                                double stepToBeat,
+                                                StagedModels &known) {
+  ScopedDiagnosticHandler silence(imported.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  return PlanChooser(imported, options, stepToBeat, known).whyNoneFits();
 }

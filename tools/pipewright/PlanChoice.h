@@ -13,6 +13,10 @@
 
 #include "tools/pipewright/Options.h"
 
+#include <map>
+#include <memory>
+#include <string>
+
 namespace pipewright::tool {
 
 /// Steps that differ by less are equal: sums of the same times in another order
@@ -31,6 +35,11 @@ int64_t fullestArena(mlir::ModuleOp allocated);
 std::string whyNothingFits(mlir::ModuleOp imported,
                            const CompileOptions &options);
 
+/// Models that were cut, by what for: other plans of the same model, with the
+/// same machine, may need them as well.
+struct StagedModel;
+using StagedModels = std::map<std::string, std::shared_ptr<const StagedModel>>;
+
 /// In the reason why no plan was chosen where each takes too long.
 inline constexpr llvm::StringLiteral kNoneIsFaster =
     "no schedule has a shorter step";
@@ -42,7 +51,14 @@ inline constexpr llvm::StringLiteral kNoneIsFaster =
 /// beat is the reason. Where no plan is possible the options stay: compiling
 /// with them says why.
 std::string choosePlan(mlir::ModuleOp imported, CompileOptions &options,
-                       double stepToBeat);
+                       double stepToBeat, StagedModels &known);
+
+/// Why no plan fits where a schedule is to be chosen, as far as that is known
+/// before one is made: what stages have and keep takes too much under all
+/// schedules. Empty also where some were not asked, as they are slower.
+std::string whyNoScheduleFits(mlir::ModuleOp imported,
+                              const CompileOptions &options, double stepToBeat,
+                              StagedModels &known);
 
 } // namespace pipewright::tool
 
