@@ -2,9 +2,12 @@
 
 #include "passes/planning/StageGraph.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include "gtest/gtest.h"
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
 using namespace pipewright;
@@ -188,6 +191,76 @@ double leastMemory(const StageGraph &graph, size_t begin, int64_t stages,
         least, std::max(memoryOf(graph, begin, end, inFlight),
                         leastMemory(graph, end, stages - 1, microBatches)));
   return least;
+}
+
+/// What a range of nodes costs with the weights that it reads.
+double costOf(const StageGraph &graph, int32_t begin, int32_t end) {
+  double cost = 0;
+  std::vector<bool> isRead(graph.weightCosts.size(), false);
+  for (int32_t node = begin; node < end; ++node) {
+    cost += graph.nodes[node].cost;
+    for (int32_t weight : graph.nodes[node].weights)
+      isRead[weight] = true;
+  }
+  for (size_t weight = 0; weight < isRead.size(); ++weight)
+    cost += isRead[weight] ? graph.weightCosts[weight] : 0;
+  return cost;
+}
+
+// Weights that several nodes read, ranks that are not alike, large differences:
+// all that decides which stages need not be looked at.
+TEST(StageGraph, NoCutWithinTheSlackCrossesFewerBytes) {
+  std::mt19937 random(17);
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto size = static_cast<int32_t>(4 + random() % 9);
+    const int64_t stages = 1 + random() % 4;
+    std::vector<double> costs;
+    std::vector<int64_t> bytes;
+    for (int32_t node = 0; node < size; ++node)
+      costs.push_back(random() % 5 == 0 ? 200 : random() % 20);
+    for (int32_t node = 0; node + 1 < size; ++node)
+      bytes.push_back(random() % 50);
+    StageGraph graph = chain(costs, bytes);
+    graph.weightCosts = {30, 5, 60};
+    for (StageGraph::Node &node : graph.nodes)
+      if (random() % 2)
+        node.weights = {static_cast<int32_t>(random() % 3)};
+    StageRanks ranks;
+    for (int64_t stage = 0; trial % 2 && stage < stages; ++stage)
+      ranks.slowness.push_back(1 + random() % 3);
+    // Of a cut: the worst stage, and what crosses it.
+    auto valueOf = [&](const Begins &begins) {
+      double worst = 0;
+      int64_t crossing = 0;
+      for (auto [stage, begin] : llvm::enumerate(begins)) {
+        const int32_t end =
+            stage + 1 < begins.size() ? begins[stage + 1] : size;
+        worst = std::max(worst,
+                         costOf(graph, begin, end) * ranks.slownessOf(stage));
+        crossing += begin == 0 ? 0 : bytes[begin - 1];
+      }
+      return std::pair(worst, crossing);
+    };
+    std::vector<std::pair<double, int64_t>> all;
+    for (uint32_t set = 0; set < 1u << (size - 1); ++set) {
+      Begins begins = {0};
+      for (int32_t node = 1; node < size; ++node)
+        if (set >> (node - 1) & 1)
+          begins.push_back(node);
+      if (static_cast<int64_t>(begins.size()) == stages)
+        all.push_back(valueOf(begins));
+    }
+    const double least = std::min_element(all.begin(), all.end())->first;
+    constexpr double slack = 0.25;
+    int64_t fewest = std::numeric_limits<int64_t>::max();
+    for (auto [worst, crossing] : all)
+      if (worst <= least * (1 + slack) + 1e-9)
+        fewest = std::min(fewest, crossing);
+    auto found = cutIntoStages(graph, stages, slack, ranks);
+    ASSERT_TRUE(bool(found));
+    EXPECT_LE(valueOf(*found).first, least * (1 + slack) + 1e-9);
+    EXPECT_EQ(valueOf(*found).second, fewest) << "trial " << trial;
+  }
 }
 
 TEST(StageGraph, MemoryCountsWhatIsInFlight) {
