@@ -98,7 +98,8 @@ struct pipewright::tool::StagedModel {
   schedules::Placement places;
   schedules::TaskCosts costs;
   std::vector<schedules::StageEdge> edges;
-  /// By stage: of the weights that it updates, in f32.
+  /// By stage: of the weights that it alone has and updates, in f32. Of others
+  /// it may turn out not to keep states.
   std::vector<int64_t> weightBytes;
 
   /// What the stage that takes longest does with a micro-batch.
@@ -221,8 +222,11 @@ PlanChooser::stagedModel(int64_t stages, bool splits,
   model->costs = read->costs(pipe::StepMode::train, machine, places);
   model->places = std::move(places);
   model->edges = read->edges(pipe::StepMode::train);
-  for (int32_t stage = 0; stage < read->size(); ++stage)
-    model->weightBytes.push_back(read->updatedBytes(stage));
+  model->weightBytes.assign(read->size(), 0);
+  for (const pipe::WeightGroup &group : read->weights())
+    if (!group.isTied() && group.isUpdatedIn(group.stages.front()))
+      model->weightBytes[group.stages.front()] +=
+          pipe::byteSize(group.weight.getTensorType());
   return model;
 }
 
