@@ -343,10 +343,14 @@ bool ConfigurationSearch::tryModes(Configuration one, double least,
     if (why.empty())
       plan = compilation->planQuietly(*options, why, stepToBeat());
     if (failed(plan)) {
-      // Nor is one that recomputes more.
+      // Nor is one that recomputes more. What `keep:N` recomputes may be more
+      // or less than what comes behind it.
       if (why == kNoneIsFaster) {
-        slower += modes.end() - mode;
-        break;
+        const bool isLeast = *mode == "none" || *mode == "pointwise";
+        slower += isLeast ? modes.end() - mode : 1;
+        if (isLeast)
+          break;
+        continue;
       }
       reason = why;
       if (StringRef(why).contains(kNeedLess))
