@@ -232,8 +232,9 @@ double ConfigurationSearch::leastStep(int64_t microBatchSize,
   double work = 0;
   for (const schedules::StageCosts &stage : plan->costs.stages) {
     work += stage.forward + stage.backward;
-    // Gradients of weights need nobody's waiting.
-    longestPass = std::max(longestPass, stage.forward + stage.backward / 2);
+    // How much of a backward others have to wait for is not known here: a first
+    // layer has gradients of weights alone.
+    longestPass = std::max(longestPass, stage.forward);
   }
   const int64_t microBatches = wanted.batch / microBatchSize;
   return work * static_cast<double>(microBatches) /

@@ -114,8 +114,8 @@ private:
   bool hasLimit = false;
   /// The level of ZeRO above which nothing more is shared.
   int64_t highestZero = 3;
-  /// What a micro-batch takes from its first forward to its last backward, of
-  /// the largest size that was asked; sizes grow, or it is of one size.
+  /// Seconds that the forwards of a micro-batch take, one after the other. Not
+  /// less for larger ones, so it is kept while sizes grow.
   double longestPass = 0;
   std::vector<Configuration> planned;
   /// What was not planned, or whose plan does not fit; the least that any of

@@ -132,7 +132,8 @@ public:
         limits(schedules::PlanLimits::of(options.sizes())),
         mostBytes(mostBytesOf(options)), stepToBeat(stepToBeat) {}
 
-  /// The one with the shortest step, if that is shorter than the one to beat.
+  /// The one with the shortest step, of those whose tasks alone take no longer
+  /// than the step to beat.
   std::optional<Candidate> choose();
   /// Why all plans take too much, as far as that is known without them.
   std::string whyNoneFits();
