@@ -82,8 +82,8 @@ BodyWork workOf(llvm::iterator_range<Block::iterator> body,
 }
 
 /// What bodies of a stage hold on to of its forward.
-static int64_t savedBytes(pipe::StageOp stage,
-                          ArrayRef<pipe::GradientBodyInterface> bodies) {
+static SmallVector<Value>
+savedValues(pipe::StageOp stage, ArrayRef<pipe::GradientBodyInterface> bodies) {
   llvm::SetVector<Value> saved;
   ValueRange inputs = stage.getForward().getBody()->getArguments();
   pipe::ReturnOp end = stage.getForward().getReturn();
@@ -96,36 +96,48 @@ static int64_t savedBytes(pipe::StageOp stage,
     if (!body.getStashFields().empty())
       saved.insert_range(end.getStash());
   }
-  int64_t bytes = bytesOf(saved.getArrayRef());
   llvm::SetVector<int64_t> outputs;
   for (pipe::GradientBodyInterface body : bodies)
     if (body)
       outputs.insert_range(body.getOutputs());
+  SmallVector<Value> values = saved.takeVector();
+  // An output is a buffer of its own, whatever it is a result of.
   for (int64_t index : outputs)
-    bytes += bytesOf(end.getValues()[index]);
-  return bytes;
+    values.push_back(end.getValues()[index]);
+  return values;
 }
 
-void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
+SmallVector<Value> keptForBackward(pipe::StageOp stage) {
   pipe::GradientBodyInterface whole =
       stage.gradientBodyOf(pipe::TaskKind::backward);
   if (!whole)
-    return;
-  costs.stashBytes = savedBytes(
-      stage, {whole, stage.gradientBodyOf(pipe::TaskKind::recompute)});
+    return {};
+  return savedValues(stage,
+                     {whole, stage.gradientBodyOf(pipe::TaskKind::recompute)});
+}
+
+SmallVector<Value> keptForWeights(pipe::StageOp stage) {
   pipe::GradientBodyInterface half =
       stage.gradientBodyOf(pipe::TaskKind::weight_gradient);
   if (!half)
-    return;
-  costs.weightStashBytes =
-      savedBytes(stage, half) +
-      bytesOf(stage.getHandover(pipe::TaskKind::input_gradient));
+    return {};
+  SmallVector<Value> values = savedValues(stage, half);
+  llvm::append_range(values, stage.getHandover(pipe::TaskKind::input_gradient));
   if (!half.getRecomputedFields().empty())
-    costs.weightStashBytes +=
-        bytesOf(stage.getHandover(pipe::TaskKind::recompute));
+    llvm::append_range(values, stage.getHandover(pipe::TaskKind::recompute));
+  // Gradients of outputs are as large as these.
   ValueRange outputs = stage.getForward().getReturn().getValues();
   for (int64_t index : half.getGradientsOf())
-    costs.weightStashBytes += bytesOf(outputs[index]);
+    values.push_back(outputs[index]);
+  return values;
+}
+
+void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
+  if (!stage.gradientBodyOf(pipe::TaskKind::backward))
+    return;
+  costs.stashBytes = bytesOf(keptForBackward(stage));
+  if (stage.gradientBodyOf(pipe::TaskKind::weight_gradient))
+    costs.weightStashBytes = bytesOf(keptForWeights(stage));
 }
 
 static constexpr llvm::StringLiteral kOthers = "others", kFirst = "first",
@@ -261,11 +273,8 @@ MachineModel machineOfStage(const MachineModel &machine, pipe::StageOp stage,
   return machine.ofRank(rank, ranks, program.replicas);
 }
 
-schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
-                                  pipe::StepMode mode,
-                                  ArrayRef<int32_t> rankOfStage) {
-  // Never zero: a task that takes no time has no place in a timeline.
-  constexpr double least = 1e-7;
+schedules::TaskCosts costsOfLinks(ModuleOp module,
+                                  const MachineModel &machine) {
   schedules::TaskCosts costs;
   costs.linkLatency = machine.linkLatency;
   costs.linkBandwidth = machine.linkBandwidth;
@@ -274,6 +283,15 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
       static_cast<int64_t>(std::clamp(machine.hostRanks, 1.0, 1048576.0)),
       program.ranks.value_or(1), program.replicas,
       {machine.networkLatency, machine.networkBandwidth});
+  return costs;
+}
+
+schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
+                                  pipe::StepMode mode,
+                                  ArrayRef<int32_t> rankOfStage) {
+  // Never zero: a task that takes no time has no place in a timeline.
+  constexpr double least = 1e-7;
+  schedules::TaskCosts costs = costsOfLinks(module, machine);
   for (auto [number, stage] : llvm::enumerate(module.getOps<pipe::StageOp>())) {
     schedules::StageCosts cost;
     const MachineModel own =

@@ -28,9 +28,13 @@ inline BodyWork workOf(mlir::Region &body, const MachineModel &machine) {
   return workOf(body.front(), machine);
 }
 
-/// Fills in what a micro-batch keeps on the rank of a stage between its tasks:
-/// the stash, inputs and outputs that gradients read, and, until W, what W
-/// reads of these, of the gradients received and of the handover.
+/// What a micro-batch keeps on the rank of a stage between forward and
+/// backward: the stash, and inputs and outputs that gradients read.
+llvm::SmallVector<mlir::Value> keptForBackward(pipe::StageOp stage);
+/// Between I and W: what W reads of these, of the handover, and outputs in
+/// place of the gradients received.
+llvm::SmallVector<mlir::Value> keptForWeights(pipe::StageOp stage);
+/// Fills in the bytes of both.
 void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs);
 
 /// The figures of a machine without a name, as `#pipe.program` has them.
@@ -47,6 +51,11 @@ mlir::FailureOr<MachineModel> machineOf(mlir::ModuleOp module);
 MachineModel machineOfStage(const MachineModel &machine, pipe::StageOp stage,
                             int64_t number,
                             llvm::ArrayRef<int32_t> rankOfStage);
+
+/// Links between the ranks that a module is for, and which hosts these are on;
+/// no stages.
+schedules::TaskCosts costsOfLinks(mlir::ModuleOp module,
+                                  const MachineModel &machine);
 
 /// Times of each stage's tasks, none of them zero, and what is kept between
 /// them; of updates only the products of matrices that they make. In evaluation

@@ -9,7 +9,7 @@
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
 #include "frontends/Frontends.h"
-#include "passes/pipe/staged/StageAssignment.h"
+#include "passes/pipe/staged/ModelCut.h"
 #include "passes/step/TaskTimes.h"
 #include "support/Message.h"
 #include "support/Text.h"
@@ -315,17 +315,13 @@ FailureOr<codegen::Plan> Compilation::makePlan() {
   return plan;
 }
 
-std::string Compilation::whyNothingFits(const CompileOptions &others,
-                                        double step) {
-  std::string why = tool::whyNothingFits(module(), others);
-  if (!why.empty() || others.stageChoices.empty())
-    return why;
+double Compilation::estimateStep(const CompileOptions &others, double step) {
+  std::string why;
   auto quiet = keepQuiet(context.get(), why);
   return onCopy([&] {
     takeOver(others);
-    options.pipelines.staged.remat = "full";
     setAttributes();
-    return whyNoScheduleFits(module(), options, step, staged);
+    return tool::estimateStep(module(), options, step, staged);
   });
 }
 
@@ -333,7 +329,7 @@ std::string Compilation::whyNothingFits(const CompileOptions &others,
 void Compilation::takeOver(const CompileOptions &others) {
   if (options.replicas != others.replicas ||
       options.pipelines.scheduled.ranks != others.pipelines.scheduled.ranks)
-    staged.clear();
+    staged.forgetRanks();
   options = others;
 }
 

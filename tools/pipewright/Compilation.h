@@ -55,9 +55,8 @@ public:
   mlir::FailureOr<codegen::Plan>
   planQuietly(const CompileOptions &others, std::string &why,
               double stepToBeat = std::numeric_limits<double>::infinity());
-  /// Why no plan under these options fits, and none that keeps more of what
-  /// backwards need; empty where that is not known before one is made.
-  std::string whyNothingFits(const CompileOptions &others, double stepToBeat);
+  /// What tasks of the fastest schedule take at least, see PlanChoice.h.
+  double estimateStep(const CompileOptions &others, double stepToBeat);
   /// The plan of the allocated level.
   mlir::FailureOr<codegen::Plan> makePlan();
   /// Runs passes on a module, with the instrumentation that was asked for.

@@ -336,9 +336,7 @@ bool ConfigurationSearch::tryModes(Configuration one, double least,
     }
     tell(one);
     if (!whyNoneFits)
-      whyNoneFits = hasLimit && !given.isGiven("remat")
-                        ? compilation->whyNothingFits(*options, stepToBeat())
-                        : whyNothingFits(compilation->module(), *options);
+      whyNoneFits = whyNothingFits(compilation->module(), *options);
     std::string why = *whyNoneFits;
     FailureOr<codegen::Plan> plan = failure();
     if (why.empty())

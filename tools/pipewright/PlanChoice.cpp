@@ -10,8 +10,10 @@
 #include "tools/pipewright/PlanChoice.h"
 
 #include "codegen/plan/Plan.h"
+#include "passes/pipelines/StageEstimates.h"
 #include "passes/schedules/WorkOrder.h"
 #include "passes/schedules/policies/PlanSearch.h"
+#include "passes/step/CostModel.h"
 #include "passes/step/Prediction.h"
 #include "tools/pipewright/Compilation.h"
 
@@ -21,6 +23,7 @@
 
 #include <limits>
 #include <optional>
+#include <set>
 #include <tuple>
 
 using namespace mlir;
@@ -88,39 +91,43 @@ std::string pipewright::tool::whyNothingFits(ModuleOp imported,
   return bytes > mostBytesOf(options) ? needsMore(bytes, options) : "";
 }
 
-/// The staged level for a number of stages, backwards split or whole.
+/// The staged level for a number of stages, backwards split or whole, or what
+/// is known of it before it is made.
 struct pipewright::tool::StagedModel {
-  /// Null where the model cannot be cut so.
+  /// Null where the model cannot be cut so, and in an estimate.
   OwningOpRef<ModuleOp> module;
   int64_t stages = 0;
-  bool splits = false;
   /// Where it was cut for; empty where ranks are alike.
   schedules::Placement places;
+  bool isEstimate = false;
+  /// Of the bytes kept, the share that is certain.
+  double keptSlack = 1;
   schedules::TaskCosts costs;
   std::vector<schedules::StageEdge> edges;
   /// By stage: of the weights that it alone has and updates, in f32. Of others
   /// it may turn out not to keep states.
   std::vector<int64_t> weightBytes;
-
-  /// What the stage that takes longest does with a micro-batch.
-  double worstStage() const {
-    double worst = 0;
-    for (const schedules::StageCosts &stage : costs.stages)
-      worst = std::max(worst, stage.forward + stage.backward);
-    return worst;
-  }
 };
 
 namespace {
 
+/// What is known of it gets more, and more exact, while it may be the fastest.
 struct Candidate {
-  const StagedModel *model = nullptr;
+  std::shared_ptr<const StagedModel> model;
+  const schedules::Policy *policy = nullptr;
+  bool splits = false;
   /// As the user could have given it, and what it came to.
   std::string schedule, origin;
+  /// Whether its order was simulated with the costs of `model`.
+  bool isSimulated = false;
+  /// No plan of it has a shorter one; nor takes its fullest rank less.
   double step = 0;
-  int64_t peak = 0;
-  /// No plan of it takes less on its fullest rank.
-  int64_t leastBytes = 0;
+  int64_t peak = 0, leastBytes = 0;
+
+  bool operator<(const Candidate &other) const {
+    return std::tie(step, peak, schedule) <
+           std::tie(other.step, other.peak, other.schedule);
+  }
 };
 
 class PlanChooser {
@@ -135,22 +142,31 @@ public:
   /// The one with the shortest step, of those whose tasks alone take no longer
   /// than the step to beat.
   std::optional<Candidate> choose();
-  /// Why all plans take too much, as far as that is known without them.
-  std::string whyNoneFits();
+  /// What the fastest one takes at least that may fit, by estimates; infinite
+  /// where none may, or none is below the step to beat.
+  double estimate();
   /// Where nothing was chosen: why, if that is memory or the step to beat.
   std::string reason() const;
 
 private:
+  void setOptions(StagedPipelineOptions &staged, int64_t stages, bool splits,
+                  const schedules::Placement &places) const;
   std::shared_ptr<const StagedModel> stagedModel(int64_t stages, bool splits,
                                                  schedules::Placement places);
+  std::shared_ptr<const StagedModel> estimatedModel(int64_t stages);
   std::vector<schedules::Placement> placementsOf(int64_t stages) const;
-  void addCandidates(const StagedModel &model);
-  void addCandidate(const StagedModel &model, const schedules::Policy &policy,
+  void addCandidates(const std::shared_ptr<const StagedModel> &model,
+                     bool splits);
+  void addCandidate(const std::shared_ptr<const StagedModel> &model,
+                    bool splits, const schedules::Policy &policy,
                     std::string schedule);
+  void addAllCandidates();
+  /// Puts it back with what a simulation says, where it may fit.
+  void simulate(Candidate candidate);
   /// Makes the plan; false where it is not possible within the limits.
   bool complete(Candidate &candidate);
-  void addAllCandidates();
   schedules::ScheduleOptions sizesOf(const StagedModel &model) const;
+  void refuseForMemory(const Candidate &candidate);
 
   ModuleOp imported;
   const CompileOptions &options;
@@ -159,13 +175,12 @@ private:
   const schedules::PlanLimits limits;
   const int64_t mostBytes;
   const double stepToBeat;
-  std::vector<std::shared_ptr<const StagedModel>> models;
-  /// With bounds in place of steps.
-  std::vector<Candidate> candidates;
-  /// Candidates that may be faster, and those of them that take too much.
+  /// The one that may be the fastest comes first.
+  std::multiset<Candidate> candidates;
+  /// Candidates that may be faster and of which all is known, and those of them
+  /// that take too much.
   size_t faster = 0, tooLarge = 0;
-  /// What has not become a candidate because it is slower.
-  size_t slower = 0;
+  int64_t leastBytes = std::numeric_limits<int64_t>::max();
 };
 
 } // namespace
@@ -193,23 +208,29 @@ static std::string keyOf(ModuleOp imported,
   return key;
 }
 
-std::shared_ptr<const StagedModel>
-PlanChooser::stagedModel(int64_t stages, bool splits,
-                         schedules::Placement places) {
-  StagedPipelineOptions staged;
+void PlanChooser::setOptions(StagedPipelineOptions &staged, int64_t stages,
+                             bool splits,
+                             const schedules::Placement &places) const {
   staged.copyOptionValuesFrom(options.pipelines.staged);
   staged.stages = stages;
   staged.splitBackward = splits;
   staged.formKernels = true;
   staged.rankOfStage =
       llvm::ArrayRef(std::vector<int64_t>(places.begin(), places.end()));
-  std::shared_ptr<const StagedModel> &entry = known[keyOf(imported, staged)];
+}
+
+std::shared_ptr<const StagedModel>
+PlanChooser::stagedModel(int64_t stages, bool splits,
+                         schedules::Placement places) {
+  StagedPipelineOptions staged;
+  setOptions(staged, stages, splits, places);
+  std::shared_ptr<const StagedModel> &entry =
+      known.models[keyOf(imported, staged)];
   if (entry)
     return entry;
   auto model = std::make_shared<StagedModel>();
   entry = model;
   model->stages = stages;
-  model->splits = splits;
   OwningOpRef<ModuleOp> module = imported.clone();
   PassManager pm(imported.getContext());
   pm.enableVerifier(false);
@@ -228,6 +249,45 @@ PlanChooser::stagedModel(int64_t stages, bool splits,
     if (!group.isTied() && group.isUpdatedIn(group.stages.front()))
       model->weightBytes[group.stages.front()] +=
           pipe::byteSize(group.weight.getTensorType());
+  return model;
+}
+
+/// Null where stages have to be made to know what they cost.
+std::shared_ptr<const StagedModel> PlanChooser::estimatedModel(int64_t stages) {
+  StagedPipelineOptions staged;
+  setOptions(staged, stages, true, {});
+  const std::string remat = staged.remat;
+  // Times that were given are those of tasks, and modes of several stages
+  // belong to these.
+  if (machine.isUneven() || !options.taskTimes.empty() ||
+      llvm::StringRef(remat).contains(','))
+    return nullptr;
+  auto [ops, isNew] = known.estimates.try_emplace(
+      remat + (staged.earlyRecompute ? " early" : ""));
+  if (isNew)
+    ops->second = StageEstimates::of(imported, staged, machine);
+  if (!ops->second)
+    return nullptr;
+  staged.remat = "";
+  auto [cut, isNewCut] = known.cuts.try_emplace(keyOf(imported, staged));
+  if (isNewCut) {
+    const std::string balance = staged.balance;
+    auto model =
+        pipe::cutModel(imported, {stages, balance,
+                                  llvm::ArrayRef<int64_t>(staged.stageMemory)});
+    if (succeeded(model))
+      cut->second = std::move(*model);
+  }
+  if (!cut->second)
+    return nullptr;
+  auto model = std::make_shared<StagedModel>();
+  model->stages = stages;
+  model->isEstimate = true;
+  model->keptSlack = ops->second->keptSlack();
+  model->costs =
+      ops->second->ofCut(*cut->second, costsOfLinks(imported, machine));
+  model->edges = cut->second->edges;
+  model->weightBytes = cut->second->weightBytes;
   return model;
 }
 
@@ -259,23 +319,50 @@ static bool isCutFor(const StagedModel &model, const schedules::Policy &policy,
   return false;
 }
 
-void PlanChooser::addCandidate(const StagedModel &model,
-                               const schedules::Policy &policy,
+void PlanChooser::addCandidate(const std::shared_ptr<const StagedModel> &model,
+                               bool splits, const schedules::Policy &policy,
                                std::string schedule) {
   llvm::Expected<schedules::PolicyChoice> choice =
       schedules::choosePolicy(schedule);
   if (!choice)
     return llvm::consumeError(choice.takeError());
-  const schedules::ScheduleOptions sizes = choice->with(sizesOf(model));
-  if (!isCutFor(model, policy, sizes))
+  const schedules::ScheduleOptions sizes = choice->with(sizesOf(*model));
+  if (!isCutFor(*model, policy, sizes))
     return;
-  // A second copy takes half of the micro-batches.
-  if (model.worstStage() * static_cast<double>(sizes.microBatches) >
-      stepToBeat * static_cast<double>(policy.copies())) {
-    ++slower;
-    return;
+  schedules::Placement places;
+  // One that chooses places takes long to do so.
+  if (!policy.isChoice()) {
+    llvm::Expected<schedules::Placement> placed = policy.place(sizes);
+    if (!placed)
+      return llvm::consumeError(placed.takeError());
+    places = std::move(*placed);
   }
-  llvm::Expected<schedules::Schedule> order = policy.build(sizes);
+  Candidate candidate;
+  candidate.model = model;
+  candidate.policy = &policy;
+  candidate.splits = splits;
+  candidate.origin = candidate.schedule = std::move(schedule);
+  candidate.step =
+      leastStep(places, sizes.ranks, sizes.microBatches, model->costs, splits);
+  if (model->isEstimate)
+    candidate.step *= StageEstimates::slack;
+  candidates.insert(std::move(candidate));
+}
+
+void PlanChooser::refuseForMemory(const Candidate &candidate) {
+  ++faster;
+  ++tooLarge;
+  leastBytes = std::min(leastBytes, candidate.leastBytes);
+}
+
+void PlanChooser::simulate(Candidate candidate) {
+  const StagedModel &model = *candidate.model;
+  llvm::Expected<schedules::PolicyChoice> choice =
+      schedules::choosePolicy(candidate.schedule);
+  if (!choice)
+    return llvm::consumeError(choice.takeError());
+  llvm::Expected<schedules::Schedule> order =
+      candidate.policy->build(choice->with(sizesOf(model)));
   if (!order)
     return llvm::consumeError(order.takeError());
   if (!schedules::sumsAscending(*order))
@@ -284,39 +371,48 @@ void PlanChooser::addCandidate(const StagedModel &model,
       schedules::simulateWithMoves(*order, model.costs, model.edges);
   if (!simulation)
     return llvm::consumeError(simulation.takeError());
-  std::string origin = order->origin.empty() ? schedule : order->origin;
-  const int64_t peak = peakOf(*simulation, /*hasBytes=*/true);
-  std::vector<int64_t> bytes;
+  candidate.isSimulated = true;
+  if (!order->origin.empty())
+    candidate.origin = order->origin;
+  candidate.step = simulation->globalStepTime;
+  candidate.peak = peakOf(*simulation, /*hasBytes=*/true);
+  if (model.isEstimate)
+    candidate.step *= StageEstimates::slack;
+  std::vector<double> bytes;
   for (const schedules::RankSummary &rank : simulation->ranks)
-    bytes.push_back(rank.peakStashBytes);
+    bytes.push_back(model.keptSlack * static_cast<double>(rank.peakStashBytes));
   const double copies = leastCopies(options);
   for (auto [stage, rank] : llvm::enumerate(order->rankOfStage))
-    bytes[rank] += static_cast<int64_t>(
+    bytes[rank] +=
         copies * static_cast<double>(
-                     model.weightBytes[stage % model.weightBytes.size()]));
-  candidates.push_back({&model, std::move(schedule), std::move(origin),
-                        simulation->globalStepTime, peak,
-                        *std::max_element(bytes.begin(), bytes.end())});
+                     model.weightBytes[stage % model.weightBytes.size()]);
+  candidate.leastBytes =
+      static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
+  if (candidate.leastBytes > mostBytes)
+    refuseForMemory(candidate);
+  else
+    candidates.insert(std::move(candidate));
 }
 
-void PlanChooser::addCandidates(const StagedModel &model) {
+void PlanChooser::addCandidates(const std::shared_ptr<const StagedModel> &model,
+                                bool splits) {
   for (const schedules::Policy *policy : schedules::allPolicies()) {
-    if (policy->splitsBackward() != model.splits ||
-        !canBeChosen(*policy, sizesOf(model), limits))
+    if (policy->splitsBackward() != splits ||
+        !canBeChosen(*policy, sizesOf(*model), limits))
       continue;
-    addCandidate(model, *policy, policy->name().str());
+    addCandidate(model, splits, *policy, policy->name().str());
     bool hasLimit = llvm::any_of(policy->parameters(), [](const auto &known) {
       return known.name == "limit";
     });
     if (hasLimit && limits.shares >= 1)
-      addCandidate(model, *policy,
+      addCandidate(model, splits, *policy,
                    (policy->name() + ":limit=" + Twine(limits.shares)).str());
   }
   // What it plans itself.
   std::string own = options.pipelines.scheduled.policy;
-  if (!model.splits && limits.splits)
+  if (!splits && limits.splits)
     own += ":unsplit";
-  addCandidate(model, *options.policy, own);
+  addCandidate(model, splits, *options.policy, own);
 }
 
 bool PlanChooser::complete(Candidate &candidate) {
@@ -344,8 +440,10 @@ bool PlanChooser::complete(Candidate &candidate) {
         return isBeyondLimit(arena, options);
       })) {
     candidate.leastBytes = fullestArena(*module);
+    refuseForMemory(candidate);
     return false;
   }
+  ++faster;
   FailureOr<pipe::Stages> stages = pipe::Stages::read(*module);
   if (failed(stages))
     return false;
@@ -359,66 +457,70 @@ bool PlanChooser::complete(Candidate &candidate) {
 }
 
 void PlanChooser::addAllCandidates() {
-  for (int64_t stages : options.stageChoices)
-    for (bool splits : {false, true})
-      if (!splits || limits.splits)
-        for (schedules::Placement &places : placementsOf(stages))
-          if (auto model = stagedModel(stages, splits, std::move(places));
-              model->module)
-            models.push_back(std::move(model));
-  for (const auto &model : models)
-    addCandidates(*model);
+  for (int64_t stages : options.stageChoices) {
+    auto estimate = estimatedModel(stages);
+    for (bool splits : {false, true}) {
+      if (splits && !limits.splits)
+        continue;
+      if (estimate) {
+        addCandidates(estimate, splits);
+        continue;
+      }
+      for (schedules::Placement &places : placementsOf(stages))
+        if (auto model = stagedModel(stages, splits, std::move(places));
+            model->module)
+          addCandidates(model, splits);
+    }
+  }
 }
 
-std::string PlanChooser::whyNoneFits() {
+double PlanChooser::estimate() {
   addAllCandidates();
-  const auto least =
-      llvm::min_element(candidates, [](const Candidate &a, const Candidate &b) {
-        return a.leastBytes < b.leastBytes;
-      });
-  return slower == 0 && least != candidates.end() &&
-                 least->leastBytes > mostBytes
-             ? needsMore(least->leastBytes, options)
-             : "";
+  while (!candidates.empty() && candidates.begin()->step <= stepToBeat) {
+    if (candidates.begin()->isSimulated)
+      return candidates.begin()->step;
+    simulate(std::move(candidates.extract(candidates.begin()).value()));
+  }
+  return std::numeric_limits<double>::infinity();
 }
 
 std::optional<Candidate> PlanChooser::choose() {
   addAllCandidates();
-  llvm::sort(candidates, [](const Candidate &a, const Candidate &b) {
-    return std::tie(a.step, a.peak, a.schedule) <
-           std::tie(b.step, b.peak, b.schedule);
-  });
   // Tasks that the model has no need of take 0.1 us in a bound.
   constexpr double slack = 1 + 1e-3;
   std::optional<Candidate> best;
-  for (Candidate &candidate : candidates) {
-    if (candidate.step > (best ? best->step : stepToBeat) * slack)
-      break;
-    ++faster;
-    const bool isPossible =
-        candidate.leastBytes <= mostBytes && complete(candidate);
-    tooLarge += candidate.leastBytes > mostBytes;
-    if (!isPossible)
+  double most = stepToBeat;
+  while (!candidates.empty() && candidates.begin()->step <= most * slack) {
+    Candidate candidate =
+        std::move(candidates.extract(candidates.begin()).value());
+    if (!candidate.isSimulated) {
+      simulate(std::move(candidate));
+      continue;
+    }
+    if (candidate.model->isEstimate) {
+      candidate.model =
+          stagedModel(candidate.model->stages, candidate.splits, {});
+      if (candidate.model->module)
+        simulate(std::move(candidate));
+      continue;
+    }
+    if (!complete(candidate))
       continue;
     bool isEqual = best && !isShorterStep(candidate.step, best->step) &&
                    !isShorterStep(best->step, candidate.step);
     if (!best || isShorterStep(candidate.step, best->step) ||
         (isEqual && candidate.peak < best->peak))
       best = candidate;
+    most = std::min(most, best->step);
   }
   return best;
 }
 
 std::string PlanChooser::reason() const {
-  if (faster == 0 && !(candidates.empty() && slower == 0))
+  if (faster == 0 && !candidates.empty())
     return kNoneIsFaster.str();
-  if (tooLarge == 0 || tooLarge < faster)
-    return "";
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (const Candidate &candidate :
-       llvm::ArrayRef(candidates).take_front(faster))
-    least = std::min(least, candidate.leastBytes);
-  return needsMore(least, options);
+  return tooLarge > 0 && tooLarge == faster ? needsMore(leastBytes, options)
+                                            : "";
 }
 
 bool pipewright::tool::isBeyondLimit(pipe::ArenaOp arena,
@@ -455,7 +557,7 @@ std::string pipewright::tool::choosePlan(ModuleOp imported,
   options.chosen = best->origin;
   options.policy = std::move(*policy);
   options.pipelines.scheduled.policy = best->schedule;
-  options.pipelines.staged.splitBackward = best->model->splits;
+  options.pipelines.staged.splitBackward = best->splits;
   options.pipelines.staged.stages = best->model->stages;
   options.pipelines.staged.rankOfStage = llvm::ArrayRef(std::vector<int64_t>(
       best->model->places.begin(), best->model->places.end()));
@@ -463,11 +565,12 @@ std::string pipewright::tool::choosePlan(ModuleOp imported,
   return "";
 }
 
-std::string pipewright::tool::whyNoScheduleFits(ModuleOp imported,
-                                                const CompileOptions &options,
-                                                double stepToBeat,
-                                                StagedModels &known) {
+double pipewright::tool::estimateStep(ModuleOp imported,
+                                      const CompileOptions &options,
+                                      double stepToBeat, StagedModels &known) {
+  if (options.stageChoices.empty())
+    return 0;
   ScopedDiagnosticHandler silence(imported.getContext(),
                                   [](Diagnostic &) { return success(); });
-  return PlanChooser(imported, options, stepToBeat, known).whyNoneFits();
+  return PlanChooser(imported, options, stepToBeat, known).estimate();
 }

@@ -11,10 +11,12 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_PLANCHOICE_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_PLANCHOICE_H
 
+#include "passes/pipelines/StageEstimates.h"
 #include "tools/pipewright/Options.h"
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace pipewright::tool {
@@ -35,10 +37,21 @@ int64_t fullestArena(mlir::ModuleOp allocated);
 std::string whyNothingFits(mlir::ModuleOp imported,
                            const CompileOptions &options);
 
-/// Models that were cut, by what for: other plans of the same model, with the
-/// same machine, may need them as well.
+/// What was found out of a model, by what for: other plans of it, on the same
+/// machine, may need that as well.
 struct StagedModel;
-using StagedModels = std::map<std::string, std::shared_ptr<const StagedModel>>;
+struct StagedModels {
+  /// As it was cut for some ranks.
+  std::map<std::string, std::shared_ptr<const StagedModel>> models;
+  std::map<std::string, std::optional<pipe::CutModel>> cuts;
+  /// For any ranks.
+  std::map<std::string, std::optional<StageEstimates>> estimates;
+
+  void forgetRanks() {
+    models.clear();
+    cuts.clear();
+  }
+};
 
 /// In the reason why no plan was chosen where each takes too long.
 inline constexpr llvm::StringLiteral kNoneIsFaster =
@@ -53,12 +66,11 @@ inline constexpr llvm::StringLiteral kNoneIsFaster =
 std::string choosePlan(mlir::ModuleOp imported, CompileOptions &options,
                        double stepToBeat, StagedModels &known);
 
-/// Why no plan fits where a schedule is to be chosen, as far as that is known
-/// before one is made: what stages have and keep takes too much under all
-/// schedules. Empty also where some were not asked, as they are slower.
-std::string whyNoScheduleFits(mlir::ModuleOp imported,
-                              const CompileOptions &options, double stepToBeat,
-                              StagedModels &known);
+/// The tasks of no plan take less, where a schedule is to be chosen, and stages
+/// as estimated: infinite where none fits, or none is below `stepToBeat`; 0
+/// where none is to be chosen.
+double estimateStep(mlir::ModuleOp imported, const CompileOptions &options,
+                    double stepToBeat, StagedModels &known);
 
 } // namespace pipewright::tool
 

@@ -7,7 +7,7 @@
 #include "tools/pipewright/Profile.h"
 
 #include "codegen/plan/Plan.h"
-#include "passes/pipe/staged/StageAssignment.h"
+#include "passes/pipe/staged/ModelCut.h"
 #include "passes/schedules/files/ChromeTrace.h"
 #include "support/InputFile.h"
 #include "support/Json.h"

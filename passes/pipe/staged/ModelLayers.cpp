@@ -67,16 +67,24 @@ SmallVector<int64_t> pipewright::pipe::layerNumbers(ArrayRef<Operation *> ops) {
   return numbers;
 }
 
-int64_t pipewright::pipe::trainedBytes(const ModelOps &model, Operation *op,
-                                       llvm::DenseSet<Attribute> &seen) {
-  int64_t bytes = 0;
+void pipewright::pipe::forEachTrained(
+    const ModelOps &model, Operation *op,
+    llvm::function_ref<void(nn::WeightOp, RankedTensorType)> visit) {
   for (Value operand : op->getOperands())
     for (nn::ParameterOp read : model.originOf(operand).learned)
       if (auto weight = SymbolTable::lookupNearestSymbolFrom<nn::WeightOp>(
               read, read.getWeightAttr());
-          weight && weight.getRole() == nn::WeightRole::Parameter &&
-          seen.insert(read.getWeightAttr()).second)
-        bytes += byteSize(read.getResult().getType());
+          weight && weight.getRole() == nn::WeightRole::Parameter)
+        visit(weight, read.getResult().getType());
+}
+
+int64_t pipewright::pipe::trainedBytes(const ModelOps &model, Operation *op,
+                                       llvm::DenseSet<Attribute> &seen) {
+  int64_t bytes = 0;
+  forEachTrained(model, op, [&](nn::WeightOp weight, RankedTensorType read) {
+    if (seen.insert(weight.getSymNameAttr()).second)
+      bytes += byteSize(read);
+  });
   return bytes;
 }
 

@@ -36,6 +36,12 @@ bool isLayer(mlir::Operation *op);
 /// number, what `isLayer` is begins one.
 llvm::SmallVector<int64_t> layerNumbers(llvm::ArrayRef<mlir::Operation *> ops);
 
+/// Each trained parameter that an op's operands are made from, with the type as
+/// which it is read.
+void forEachTrained(
+    const ModelOps &model, mlir::Operation *op,
+    llvm::function_ref<void(nn::WeightOp, mlir::RankedTensorType)> visit);
+
 /// Trained parameters that an op reads, in bytes, each weight once for all ops
 /// with the same `seen`.
 int64_t trainedBytes(const ModelOps &model, mlir::Operation *op,

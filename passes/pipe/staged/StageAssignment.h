@@ -10,9 +10,6 @@
 
 #include "passes/pipe/staged/ModelOps.h"
 
-#include <map>
-#include <string>
-
 namespace pipewright::pipe {
 
 /// The stages of the ops that are placed and that the loss needs.
@@ -55,20 +52,6 @@ llvm::FailureOr<StageOfOp> assignStages(const ModelOps &model,
 llvm::FailureOr<StageOfOp> assignAnnotatedStages(const ModelOps &model,
                                                  llvm::StringRef name,
                                                  int64_t stages);
-
-/// Gives an imported module what was measured of its layers: names, and
-/// seconds.
-void setLayerTimes(mlir::ModuleOp module,
-                   llvm::ArrayRef<std::pair<std::string, double>> times);
-
-/// The names of an imported module's layers (ModelLayers.h), in their order.
-/// Fails, with a diagnostic, where it is no model.
-llvm::FailureOr<std::vector<std::string>> namesOfLayers(mlir::ModuleOp module);
-
-/// Where the nodes of an imported module would be, by their names;
-/// nn::kSeveralStages where their ops are in several. Fails as `assignStages`.
-llvm::FailureOr<std::map<std::string, int32_t>>
-stagesOfNodes(mlir::ModuleOp module, const StageCut &cut);
 
 } // namespace pipewright::pipe
 
