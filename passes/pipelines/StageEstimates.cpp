@@ -43,6 +43,7 @@ StageEstimates::of(ModuleOp imported, const StagedPipelineOptions &options,
   estimates.ops = costsOfOps(*module, count, machine);
   const llvm::StringRef remat = options.remat;
   estimates.recomputes = remat != "none" && remat != "pointwise";
+  estimates.choosesKept = remat.starts_with("keep:");
   return estimates;
 }
 

@@ -22,8 +22,8 @@ namespace pipewright {
 class StageEstimates {
 public:
   /// Stages take no less than this share of an estimate: code may be fused
-  /// otherwise.
-  static constexpr double slack = 0.9;
+  /// otherwise, and what is kept is chosen for each stage.
+  double slack() const { return choosesKept ? 0.9 : 0.96; }
   /// Nor do they keep less than this share: where layers are computed again it
   /// makes a difference where in one a stage begins.
   double keptSlack() const { return recomputes ? 0.4 : 0.9; }
@@ -42,6 +42,8 @@ private:
   std::vector<OpCost> ops;
   /// Whether products may be computed again.
   bool recomputes = false;
+  /// Whether the values that are kept are chosen within bytes.
+  bool choosesKept = false;
 };
 
 } // namespace pipewright

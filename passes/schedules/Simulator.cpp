@@ -56,26 +56,20 @@ double pipewright::schedules::leastStep(llvm::ArrayRef<int32_t> rankOfStage,
                                         int64_t ranks, int64_t microBatches,
                                         const TaskCosts &costs, bool splits) {
   std::vector<double> work(ranks, 0), alone(ranks, -1);
-  // What no rank shortens: by stage, what comes before it and behind it.
-  double before = 0, all = 0, ends = 0;
+  // What comes before a stage, and behind it.
+  double before = 0;
   for (auto [stage, each] : llvm::enumerate(costs.stages)) {
     const double tasks =
         each.forward + (each.recomputesEarly ? each.recompute : 0) +
         (splits ? each.inputGradient + each.weightGradient : each.backward);
-    all += tasks;
-    if (static_cast<int64_t>(stage) < ranks)
-      ends += before;
-    if (!rankOfStage.empty()) {
-      const int32_t rank = rankOfStage[stage];
-      work[rank] += tasks;
-      if (alone[rank] < 0)
-        alone[rank] = before;
-    }
+    const int32_t rank = rankOfStage[stage];
+    work[rank] += tasks;
+    if (alone[rank] < 0)
+      alone[rank] = before;
     before += each.forward + (splits ? 0 : each.backward);
   }
   const auto count = static_cast<double>(microBatches);
-  // Each rank has a first stage, and no two the same.
-  double least = (all * count + ends) / static_cast<double>(ranks);
+  double least = 0;
   for (auto [tasks, other] : llvm::zip_equal(work, alone))
     least = std::max(least, tasks * count + std::max(0.0, other));
   return least;

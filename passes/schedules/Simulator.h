@@ -92,7 +92,7 @@ struct TaskCosts {
 };
 
 /// No schedule of one copy of the model has a shorter step, with stages on
-/// these ranks, or on any where that is empty. A rank begins when the forwards
+/// these ranks. A rank begins when the forwards
 /// of all stages before its first one have passed; and where backwards are
 /// whole, its last task is that stage's, and all stages before it follow.
 double leastStep(llvm::ArrayRef<int32_t> rankOfStage, int64_t ranks,

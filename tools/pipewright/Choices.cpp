@@ -9,6 +9,7 @@
 #include "dialects/pipe/PipeDialect.h"
 #include "passes/pipe/staged/StageAssignment.h"
 #include "tools/pipewright/Compilation.h"
+#include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -90,6 +91,7 @@ void Compilation::chooseCut() {
       !pipe::isBalanceWithinMemory(balance) || staged.stages == 1 ||
       staged.stages != options.pipelines.scheduled.ranks)
     return;
+  drafted = nullptr;
   struct Cut {
     std::string balance;
     std::vector<int64_t> stageMemory = {};
@@ -132,9 +134,13 @@ void Compilation::chooseCut() {
 
 /// Fails where plans are only compared and none is of use.
 LogicalResult Compilation::chooseSchedule() {
+  drafted = nullptr;
   if (options.stageChoices.empty())
     return success();
-  const std::string reason = choosePlan(module(), options, stepToBeat, staged);
+  const std::string reason =
+      choosePlan(module(), options, stepToBeat, staged, drafted);
+  if (!options.passesAfter.empty())
+    drafted = nullptr;
   if (!reason.empty() && options.pipelines.scheduled.draft)
     return mlir::emitError(module().getLoc()) << reason;
   // What a policy has planned itself, its pass tells.

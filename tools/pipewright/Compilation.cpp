@@ -13,6 +13,7 @@
 #include "passes/step/TaskTimes.h"
 #include "support/Message.h"
 #include "support/Text.h"
+#include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/Messages.h"
 #include "tools/pipewright/PlanChoice.h"
 
@@ -315,21 +316,26 @@ FailureOr<codegen::Plan> Compilation::makePlan() {
   return plan;
 }
 
-double Compilation::estimateStep(const CompileOptions &others, double step) {
+StepEstimate Compilation::estimateStep(const CompileOptions &others,
+                                       double enough) {
   std::string why;
   auto quiet = keepQuiet(context.get(), why);
-  return onCopy([&] {
-    takeOver(others);
-    setAttributes();
-    return tool::estimateStep(module(), options, step, staged);
-  });
+  takeOver(others);
+  options.pipelines.setDraft(true);
+  DictionaryAttr attributes = module()->getAttrDictionary();
+  setAttributes();
+  StepEstimate estimate = tool::estimateStep(module(), options, enough, staged);
+  module()->setAttrs(attributes);
+  if (estimate.why.empty())
+    estimate.why = why;
+  return estimate;
 }
 
 /// Other options for the same model.
 void Compilation::takeOver(const CompileOptions &others) {
   if (options.replicas != others.replicas ||
       options.pipelines.scheduled.ranks != others.pipelines.scheduled.ranks)
-    staged.forgetRanks();
+    staged.models.clear();
   options = others;
 }
 
@@ -337,7 +343,11 @@ FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
   return onCopy([&]() -> FailureOr<codegen::Plan> {
     takeOver(others);
     setAttributes();
-    if (failed(choose()) || failed(finish(Level::Allocated)))
+    if (failed(choose()))
+      return failure();
+    if (drafted && options.pipelines.scheduled.draft)
+      model.module = std::move(drafted);
+    else if (failed(finish(Level::Allocated)))
       return failure();
     return makePlan();
   });

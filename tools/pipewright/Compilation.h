@@ -55,8 +55,9 @@ public:
   mlir::FailureOr<codegen::Plan>
   planQuietly(const CompileOptions &others, std::string &why,
               double stepToBeat = std::numeric_limits<double>::infinity());
-  /// What tasks of the fastest schedule take at least, see PlanChoice.h.
-  double estimateStep(const CompileOptions &others, double stepToBeat);
+  /// What the fastest plan under these options takes at least, as PlanChoice.h
+  /// says.
+  StepEstimate estimateStep(const CompileOptions &others, double enough);
   /// The plan of the allocated level.
   mlir::FailureOr<codegen::Plan> makePlan();
   /// Runs passes on a module, with the instrumentation that was asked for.
@@ -123,6 +124,9 @@ private:
   Level begin = Level::Import;
   /// Of the last number of ranks and replicas that was planned.
   StagedModels staged;
+  /// What was made when the schedule was chosen, where nothing was decided
+  /// since then and no passes of the user come between.
+  mlir::OwningOpRef<mlir::ModuleOp> drafted;
 };
 
 } // namespace pipewright::tool

@@ -1,10 +1,12 @@
 //===- ConfigurationSearch.cpp - The fastest way to use workers -----------===//
 //
-// No plan is shorter than its tasks, shared evenly by all workers, and cuts do
-// not make these shorter: one rank that has all of the model bounds all others
-// of a micro-batch's size. More sharing and recomputing only cost time, but
-// within a limit they may leave room for a faster schedule; for a picture of
-// what memory buys, all of them are tried.
+// Best first: each way has a bound that no plan of it beats, and the one with
+// the least is looked at next. The bound grows when more is known: first that a
+// smaller micro-batch takes so long, then the tasks of stages, then what the
+// fastest schedule takes by estimates of these (PlanChoice.h). Only when that
+// is the least of all, a plan is made. When the least bound is longer than a
+// plan, all that is left is. For a picture of what memory buys, all are
+// planned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,8 +15,8 @@
 #include "codegen/plan/Plan.h"
 #include "support/Message.h"
 #include "support/Text.h"
-#include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/LevelText.h"
+#include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -32,75 +34,9 @@ using namespace mlir;
 
 namespace pipewright::tool {
 
-using enum OptionSpelling::Kind;
-
 //===----------------------------------------------------------------------===//
-// Options
+// One way
 //===----------------------------------------------------------------------===//
-
-static ReadOption<SearchOptions> number(int64_t SearchOptions::*place,
-                                        int64_t most, const char *what) {
-  return [=](const OptionSpelling &row, const OptionValues &given,
-             SearchOptions &options) -> llvm::Error {
-    if (!given.isGiven(row.name))
-      return llvm::Error::success();
-    if (llvm::Error error =
-            option::readCount(row.name, given[row.name], options.*place))
-      return error;
-    if (options.*place > most)
-      return option::fail("--", row.name, " tries at most ", most, " ", what,
-                          ", but got ", options.*place);
-    return llvm::Error::success();
-  };
-}
-
-static llvm::Error readSearch(const OptionSpelling &row,
-                              const OptionValues &given,
-                              SearchOptions &options) {
-  options.isWanted = given.isSet(row.name);
-  if (options.isWanted && (options.workers == 0 || options.batch == 0))
-    return option::fail("--", row.name,
-                        " expects --workers N and --batch B, the samples of a "
-                        "step");
-  if (!options.isWanted && options.batch > 0)
-    return option::fail("--batch goes with --", row.name,
-                        "; else give --micro-batches and --micro-batch-size");
-  if (!options.isWanted && !options.pareto.empty())
-    return option::fail("--pareto goes with --", row.name);
-  if (!options.isWanted && options.tune > 0)
-    return option::fail("--tune goes with --", row.name);
-  return llvm::Error::success();
-}
-
-const std::vector<OptionRow<SearchOptions>> &searchRows() {
-  static const std::vector<OptionRow<SearchOptions>> rows =
-      under<OptionRow<SearchOptions>>(
-          Heading::Pipeline,
-          {{{"workers", "N",
-             "plan: one table of all ways to make N workers ranks and "
-             "replicas, with and without --zero; --micro-batches are those of "
-             "the whole step then"},
-            number(&SearchOptions::workers, 1024, "workers")},
-           {{"batch", "B", "The samples of a step of all replicas (--search)"},
-            number(&SearchOptions::batch, 1 << 20, "samples")},
-           {{"tune", "N",
-             "compile, train: run programs of the best N for some steps on "
-             "this machine and take the fastest (--search)"},
-            number(&SearchOptions::tune, 64, "programs")},
-           {{"pareto", "OUT.svg",
-             "Draw the memory and the step of all ways, in place of leaving "
-             "out what cannot be the fastest (--search)"},
-            option::anyText(&SearchOptions::pareto)},
-           {{.name = "search",
-             .help = "Choose --ranks, --data-parallel, --zero, "
-                     "--micro-batch-size, --micro-batches, --schedule, "
-                     "--loops and --remat for --workers and --batch: the "
-                     "fastest of all that fit --memory-limit. What is given "
-                     "stays as it is",
-             .kind = Flag},
-            readSearch}});
-  return rows;
-}
 
 std::string Configuration::options() const {
   std::string text = llvm::formatv(
@@ -147,7 +83,7 @@ llvm::Error ConfigurationSearch::checkOptions() const {
 }
 
 //===----------------------------------------------------------------------===//
-// Search
+// Ways that may be planned
 //===----------------------------------------------------------------------===//
 
 /// The numbers to try: that which an option fixes, or all.
@@ -161,11 +97,97 @@ static llvm::Expected<std::optional<int64_t>> fixed(const OptionValues &given,
   return number;
 }
 
-std::vector<std::string> ConfigurationSearch::remats() const {
-  if (given.isGiven("remat"))
-    return {given["remat"].str()};
-  return {std::begin(kRematModesByTime), std::end(kRematModesByTime)};
+/// Whether ranks have a limit, by the first way whose options go together.
+bool ConfigurationSearch::limitsMemory(
+    llvm::ArrayRef<Configuration> ways) const {
+  for (const Configuration &one : ways) {
+    auto options = readCompileOptions(valuesOf(one), nullptr);
+    if (options)
+      return options->limitsMemory();
+    llvm::consumeError(options.takeError());
+  }
+  return false;
 }
+
+/// Modes of recomputation, and levels of ZeRO. Without a limit those that take
+/// longer are of no use. ZeRO-1 sends no more than none, updates less and needs
+/// less, so none is for where 1 is not possible.
+void ConfigurationSearch::addWays(Configuration one) {
+  std::vector<std::string> modes = {std::begin(kRematModesByTime),
+                                    std::end(kRematModesByTime)};
+  if (isForSpeed())
+    modes.resize(1);
+  if (given.isGiven("remat"))
+    modes = {given["remat"].str()};
+  std::vector<int64_t> levels = {0};
+  if (int64_t level = 0;
+      given.isGiven("zero") && !given["zero"].getAsInteger(10, level))
+    levels = {level};
+  else if (one.replicas > 1 && !wanted.pareto.empty())
+    levels = {1, 2, 3, 0};
+  else if (one.replicas > 1)
+    levels =
+        isForSpeed() ? std::vector<int64_t>{1} : std::vector<int64_t>{1, 2, 3};
+  for (int64_t level : levels)
+    for (auto [number, mode] : llvm::enumerate(modes)) {
+      one.zero = level;
+      one.remat = mode;
+      push({one, static_cast<int64_t>(number)});
+    }
+}
+
+void ConfigurationSearch::push(Prospect prospect) {
+  // Of equals what came first is planned first.
+  if (prospect.number < 0)
+    prospect.number = pushed++;
+  prospects.insert(std::move(prospect));
+}
+
+/// All numbers of ranks and replicas, and sizes of micro-batches.
+llvm::Error ConfigurationSearch::addAllWays() {
+  llvm::Expected<std::optional<int64_t>> sizes =
+      fixed(given, "micro-batch-size");
+  if (!sizes)
+    return sizes.takeError();
+  auto ranks = fixed(given, "ranks");
+  if (!ranks)
+    return ranks.takeError();
+  auto replicas = fixed(given, "data-parallel");
+  if (!replicas)
+    return replicas.takeError();
+  auto isOpen = [](const std::optional<int64_t> &only, int64_t number) {
+    return !only || *only == number;
+  };
+  std::vector<Configuration> ways;
+  for (int64_t size = 1; size <= wanted.batch; ++size) {
+    if (wanted.batch % size != 0 || !isOpen(*sizes, size))
+      continue;
+    for (int64_t count = 1; count <= wanted.workers; ++count) {
+      Configuration one;
+      one.ranks = count;
+      one.replicas = wanted.workers / count;
+      if (wanted.workers % count != 0 || !isOpen(*ranks, count) ||
+          !isOpen(*replicas, one.replicas) ||
+          wanted.batch % (one.replicas * size) != 0)
+        continue;
+      one.microBatchSize = size;
+      one.microBatches = wanted.batch / (one.replicas * size);
+      one.recomputesEarly = given.isSet("early-recompute");
+      one.schedule =
+          given.isGiven("schedule") ? given["schedule"].str() : "auto";
+      one.remat = given.isGiven("remat") ? given["remat"].str() : "none";
+      ways.push_back(std::move(one));
+    }
+  }
+  hasLimit = limitsMemory(ways);
+  for (Configuration &one : ways)
+    addWays(std::move(one));
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Search
+//===----------------------------------------------------------------------===//
 
 static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
   one.stages = plan.stages.size();
@@ -179,223 +201,215 @@ static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
   return one;
 }
 
-/// Imports the model for micro-batches of a size, once for all that is planned
-/// with it. Fails where there is no such model: it may have a batch of its own.
-LogicalResult
-ConfigurationSearch::import(const CompileOptions &options,
-                            std::optional<Compilation> &compilation) {
-  if (compilation)
-    return success();
-  if (options.import.microBatchSize == unreadable)
-    return failure();
-  if (failed(compilation.emplace(options).openQuietly(model.empty(), reason))) {
-    compilation.reset();
-    unreadable = options.import.microBatchSize;
-    return failure();
+/// The model for micro-batches of a size, imported once for all that is planned
+/// with it. Null where there is no such model: it may have a batch of its own.
+Compilation *ConfigurationSearch::opened(const CompileOptions &options) {
+  auto [entry, isNew] = models.try_emplace(*options.import.microBatchSize);
+  if (isNew) {
+    entry->second = std::make_unique<Compilation>(options);
+    if (failed(entry->second->openQuietly(model.empty(), reason)))
+      entry->second.reset();
+    else
+      model = entry->second->modelName();
   }
-  model = compilation->modelName();
-  return success();
-}
-
-/// All of the model on a rank of its own.
-Configuration ConfigurationSearch::onOneRank(int64_t microBatchSize) const {
-  Configuration one;
-  one.microBatchSize = microBatchSize;
-  one.remat = given.isGiven("remat") ? given["remat"].str() : "none";
-  one.schedule = "gpipe";
-  return one;
-}
-
-/// How long a step takes at least; 0 where nobody knows. Sets `longestPass`.
-double ConfigurationSearch::leastStep(int64_t microBatchSize,
-                                      std::optional<Compilation> &compilation) {
-  auto options =
-      readCompileOptions(valuesOf(onOneRank(microBatchSize)), nullptr);
-  // Some options go with several ranks or replicas alone.
-  if (!options) {
-    llvm::consumeError(options.takeError());
-    return 0;
-  }
-  // However much it needs, on one rank as fast as the fastest.
-  options->memoryLimit.reset();
-  if (options->machine) {
-    options->machine->model = options->machine->model.ofBestRank();
-    options->machine->model.memory = MachineModel::unknownMemory;
-  }
-  if (failed(import(*options, compilation)))
-    return 0;
-  std::string why;
-  auto plan = compilation->planQuietly(*options, why);
-  if (failed(plan))
-    return 0;
-  // Updates are left out: replicas may share them.
-  double work = 0;
-  for (const schedules::StageCosts &stage : plan->costs.stages) {
-    work += stage.forward + stage.backward;
-    // How much of a backward others have to wait for is not known here: a first
-    // layer has gradients of weights alone.
-    longestPass = std::max(longestPass, stage.forward);
-  }
-  const int64_t microBatches = wanted.batch / microBatchSize;
-  return work * static_cast<double>(microBatches) /
-         static_cast<double>(wanted.workers);
+  return entry->second.get();
 }
 
 /// Whether a plan with such a step cannot be the best.
 bool ConfigurationSearch::isSlower(double step) const {
   // Tasks may be a little shorter in some cuts than in others.
   constexpr double slack = 0.98;
-  return wanted.pareto.empty() && !planned.empty() &&
-         step * slack > planned.front().step;
+  return step * slack > stepToBeat();
 }
 
-llvm::Error ConfigurationSearch::trySize(int64_t microBatchSize) {
-  std::optional<Compilation> compilation;
-  // A larger micro-batch takes no less.
-  double least = longestPass;
-  if (!isSlower(least))
-    least = std::max(leastStep(microBatchSize, compilation), longestPass);
-  auto fixedRanks = fixed(given, "ranks");
-  if (!fixedRanks)
-    return fixedRanks.takeError();
-  auto fixedReplicas = fixed(given, "data-parallel");
-  if (!fixedReplicas)
-    return fixedReplicas.takeError();
-  for (int64_t ranks = 1; ranks <= wanted.workers; ++ranks) {
-    const int64_t replicas = wanted.workers / ranks;
-    if (wanted.workers % ranks != 0 ||
-        wanted.batch % (replicas * microBatchSize) != 0 ||
-        (*fixedRanks && **fixedRanks != ranks) ||
-        (*fixedReplicas && **fixedReplicas != replicas))
-      continue;
-    Configuration one;
-    one.ranks = ranks;
-    one.replicas = replicas;
-    one.microBatchSize = microBatchSize;
-    one.microBatches = wanted.batch / (replicas * microBatchSize);
-    one.recomputesEarly = given.isSet("early-recompute");
-    one.schedule = given.isGiven("schedule") ? given["schedule"].str() : "auto";
-    trySharing(one, least, compilation);
+/// What the forwards of a micro-batch take at least: not less than those of a
+/// smaller one.
+double ConfigurationSearch::leastPass(int64_t microBatchSize) const {
+  double least = 0;
+  for (const auto &[size, pass] : passes)
+    if (size <= microBatchSize)
+      least = std::max(least, pass);
+  return least;
+}
+
+/// What it takes at least because of what others do: the first mode of
+/// recomputation with no more ZeRO.
+double ConfigurationSearch::leastByOthers(const Prospect &prospect) const {
+  const Configuration &one = prospect.one;
+  double least = leastPass(one.microBatchSize);
+  for (int64_t zero = std::min<int64_t>(1, one.zero); zero <= one.zero; ++zero)
+    if (auto other = leastOfMore.find({one.ranks, one.microBatchSize, zero});
+        other != leastOfMore.end() && prospect.mode != kEachRank)
+      least = std::max(least, other->second);
+  return least;
+}
+
+/// Whether to simulate its schedules takes a second and more.
+static bool isLarge(const Configuration &one) {
+  constexpr int64_t fewPairs = 1 << 14;
+  return one.ranks * one.microBatches > fewPairs;
+}
+
+/// Whether a plan with no more recomputation and sharing, of as many ranks, has
+/// the step that was expected of it, so that more of these only takes longer.
+bool ConfigurationSearch::isDominated(const Prospect &prospect) const {
+  return llvm::any_of(attained, [&](const Prospect &other) {
+    const Configuration &a = other.one, &b = prospect.one;
+    return a.ranks == b.ranks && a.microBatchSize == b.microBatchSize &&
+           a.schedule == b.schedule && a.zero <= b.zero &&
+           other.mode <= prospect.mode && other.bound <= prospect.bound;
+  });
+}
+
+/// It cannot be compiled, whatever its size. Where no level of ZeRO can, none
+/// may be possible.
+void ConfigurationSearch::refuse(const Prospect &prospect) {
+  ++impossible;
+  if (prospect.one.zero == 0 || given.isGiven("zero") || !wanted.pareto.empty())
+    return;
+  Prospect other = prospect;
+  other.one.zero = 0;
+  const auto &one = other.one;
+  const int64_t levels = isForSpeed() ? 1 : std::min<int64_t>(3, highestZero);
+  if (++refused[{one.ranks, one.microBatchSize, other.mode}] < levels)
+    return;
+  other.number = -1;
+  push(std::move(other));
+}
+
+/// Makes its bound larger.
+void ConfigurationSearch::estimate(Prospect prospect,
+                                   const CompileOptions &options,
+                                   Compilation &compilation) {
+  // To simulate more than other ways ask for is work for nothing; to do so step
+  // by step, too.
+  double enough = stepToBeat() * 1.03;
+  if (!std::isfinite(enough) && isLarge(prospect.one))
+    enough = prospect.bound * 1.15;
+  const StepEstimate estimate = compilation.estimateStep(options, enough);
+  const Configuration &one = prospect.one;
+  double &pass = passes[one.microBatchSize];
+  pass = std::max(pass, estimate.pass);
+  // A mode behind it that keeps some values may compute less again.
+  if (prospect.mode == 0) {
+    double &least = leastOfMore[{one.ranks, one.microBatchSize, one.zero}];
+    least = std::max(least, estimate.leastOfMore);
   }
-  return llvm::Error::success();
-}
-
-/// All levels of ZeRO. ZeRO-1 sends no more than none, updates less and needs
-/// less: where all of it is possible, none is left out. Above, more is sent.
-void ConfigurationSearch::trySharing(Configuration one, double least,
-                                     std::optional<Compilation> &compilation) {
-  if (int64_t level = 0;
-      given.isGiven("zero") && !given["zero"].getAsInteger(10, level)) {
-    one.zero = level;
-    tryModes(one, least, compilation);
+  if (!std::isfinite(estimate.least)) {
+    fail(prospect, estimate.why);
     return;
   }
-  // The highest level that makes a difference is known when options have been
-  // read.
-  int64_t highest = one.replicas == 1 ? 0 : 3;
-  bool isNoneOpen = true;
-  for (int64_t level = 1; level <= highest; ++level) {
-    one.zero = level;
-    const int64_t impossibleBefore = impossible;
-    const bool fits = tryModes(one, least, compilation);
-    isNoneOpen &= impossible > impossibleBefore;
-    highest = std::min(highest, highestZero);
-    if (fits && isForSpeed())
-      break;
-  }
-  one.zero = 0;
-  if (isNoneOpen || !wanted.pareto.empty())
-    tryModes(one, least, compilation);
+  prospect.bound = std::max(prospect.bound, estimate.least);
+  prospect.isEstimated = estimate.isSimulated;
+  prospect.expected = estimate.expected;
+  push(std::move(prospect));
 }
 
-/// All modes of recomputation; whether any fits.
-bool ConfigurationSearch::tryModes(Configuration one, double least,
-                                   std::optional<Compilation> &compilation) {
-  bool fits = false;
-  // The same for all modes.
-  std::optional<std::string> whyNoneFits;
-  const std::vector<std::string> modes = remats();
-  for (auto mode = modes.begin(); mode != modes.end(); ++mode) {
-    one.remat = *mode;
-    if (isSlower(least)) {
-      ++slower;
-      continue;
-    }
-    auto options = readCompileOptions(valuesOf(one), nullptr);
-    if (!options) {
-      reason = llvm::toString(options.takeError());
-      ++impossible;
-      continue;
-    }
-    memoryLimit = options->memoryLimit;
-    hasLimit = options->limitsMemory();
-    highestZero = options->highestZero();
-    if (failed(import(*options, compilation))) {
-      ++impossible;
-      continue;
-    }
-    tell(one);
-    if (!whyNoneFits)
-      whyNoneFits = whyNothingFits(compilation->module(), *options);
-    std::string why = *whyNoneFits;
-    FailureOr<codegen::Plan> plan = failure();
-    if (why.empty())
-      plan = compilation->planQuietly(*options, why, stepToBeat());
-    if (failed(plan)) {
-      // Nor is one that recomputes more. What `keep:N` recomputes may be more
-      // or less than what comes behind it.
-      if (why == kNoneIsFaster) {
-        const bool isLeast = *mode == "none" || *mode == "pointwise";
-        slower += isLeast ? modes.end() - mode : 1;
-        if (isLeast)
-          break;
-        continue;
-      }
-      reason = why;
-      if (StringRef(why).contains(kNeedLess))
-        ++tooLarge;
-      else
-        ++impossible;
-      continue;
-    }
-    add(summaryOf(one, *plan));
-    if (hasLimit && !fits && *mode != "none")
-      tryEachRank(one, least, *compilation);
-    fits = true;
-    // More recomputation only takes longer.
-    if (isForSpeed())
-      break;
+void ConfigurationSearch::fail(const Prospect &prospect,
+                               const std::string &why) {
+  if (why == kNoneIsFaster) {
+    ++slower;
+    return;
   }
-  return fits;
+  reason = why;
+  if (StringRef(why).contains(kNeedLess))
+    ++tooLarge;
+  else
+    refuse(prospect);
 }
 
-/// One that fits by recomputing in all stages, with each rank recomputing the
-/// least with which it fits: of a schedule that was given, or 1f1b, whose first
-/// ranks keep most.
-void ConfigurationSearch::tryEachRank(Configuration one, double least,
+/// Plans it.
+void ConfigurationSearch::plan(const Prospect &prospect,
+                               const CompileOptions &options,
+                               Compilation &compilation) {
+  std::string why;
+  // Those that are a little slower say what the best one gains.
+  constexpr double more = 1.05;
+  auto plan = compilation.planQuietly(options, why, stepToBeat() * more);
+  if (failed(plan)) {
+    fail(prospect, why);
+    return;
+  }
+  Configuration one = summaryOf(prospect.one, *plan);
+  // An estimate counts no sums.
+  constexpr double most = 1.02;
+  if (one.step - one.exposed <= most * prospect.expected)
+    attained.push_back(prospect);
+  add(std::move(one));
+  if (hasLimit && prospect.mode > 0)
+    addEachRank(prospect.one, compilation);
+}
+
+/// Beside one that fits by recomputing in all stages, one with each rank
+/// recomputing the least with which it fits: of a schedule that was given, or
+/// 1f1b, whose first ranks keep most.
+void ConfigurationSearch::addEachRank(Configuration one,
                                       Compilation &compilation) {
-  if (one.ranks == 1 || given.isGiven("remat"))
+  if (one.ranks == 1 || given.isGiven("remat") || one.remat == "auto" ||
+      !withEachRank.insert({one.ranks, one.microBatchSize, one.zero}).second)
     return;
-  if (!given.isGiven("schedule")) {
+  if (!given.isGiven("schedule"))
     one.schedule = "1f1b";
-    // Its first and last micro-batch pass all ranks alone; a cut that is not
-    // even takes a little off that.
-    const double passes = static_cast<double>(one.ranks - 1) /
-                          static_cast<double>(one.microBatches);
-    if (isSlower(least * (1 + 0.9 * passes)))
-      return;
-  }
   if (one.schedule == "auto")
     return;
+  // It takes no less than where nothing is recomputed and all of it fits.
+  one.remat = "none";
+  auto unlimited = readCompileOptions(valuesOf(one), nullptr);
   one.remat = "auto";
-  auto options = readCompileOptions(valuesOf(one), nullptr);
-  if (!options) {
-    llvm::consumeError(options.takeError());
+  if (!unlimited)
+    return llvm::consumeError(unlimited.takeError());
+  unlimited->memoryLimit.reset();
+  if (unlimited->machine)
+    unlimited->machine->model.memory = MachineModel::unknownMemory;
+  Prospect prospect{std::move(one), kEachRank};
+  prospect.bound =
+      compilation
+          .estimateStep(*unlimited, std::numeric_limits<double>::infinity())
+          .least;
+  prospect.isEstimated = true;
+  // What it has to recompute is not in the bound.
+  prospect.expected = prospect.bound * 1.1;
+  push(std::move(prospect));
+}
+
+/// Looks at the one that may be the fastest.
+void ConfigurationSearch::look(Prospect prospect) {
+  const Configuration &one = prospect.one;
+  if (const double least = leastByOthers(prospect);
+      wanted.pareto.empty() && least > prospect.bound) {
+    prospect.bound = least;
+    push(std::move(prospect));
     return;
   }
-  std::string why;
-  if (auto plan = compilation.planQuietly(*options, why); succeeded(plan))
-    add(summaryOf(one, *plan));
+  auto options = readCompileOptions(valuesOf(one), nullptr);
+  if (!options) {
+    reason = llvm::toString(options.takeError());
+    refuse(prospect);
+    return;
+  }
+  memoryLimit = options->memoryLimit;
+  hasLimit = options->limitsMemory();
+  highestZero = options->highestZero();
+  // Nothing more is shared there.
+  if (one.zero > 1 && one.zero > highestZero && !given.isGiven("zero"))
+    return;
+  Compilation *compilation = opened(*options);
+  if (!compilation) {
+    refuse(prospect);
+    return;
+  }
+  if (isDominated(prospect)) {
+    ++slower;
+    return;
+  }
+  tell(one);
+  if (std::string why = whyNothingFits(compilation->module(), *options);
+      !why.empty())
+    fail(prospect, why);
+  else if (!prospect.isEstimated && wanted.pareto.empty())
+    estimate(std::move(prospect), *options, *compilation);
+  else
+    plan(prospect, *options, *compilation);
 }
 
 /// The fastest, each with what `change` makes of it; left out where that says
@@ -412,8 +426,8 @@ void ConfigurationSearch::tryVariants(
       llvm::consumeError(options.takeError());
       continue;
     }
-    std::optional<Compilation> compilation;
-    if (failed(import(*options, compilation)))
+    Compilation *compilation = opened(*options);
+    if (!compilation)
       continue;
     tell(one);
     std::string why;
@@ -461,31 +475,32 @@ void ConfigurationSearch::tell(const Configuration &next) const {
           .str());
 }
 
+/// What to look at next: the one with the least bound, or of those that are
+/// estimated the one that is expected to be the fastest. While nothing is
+/// planned, nothing is known to be slower either: then these come before others
+/// whose estimates take long.
+std::set<ConfigurationSearch::Prospect>::iterator ConfigurationSearch::next() {
+  auto first = prospects.begin();
+  if (!first->isEstimated && (!planned.empty() || !isLarge(first->one)))
+    return first;
+  auto best = prospects.end();
+  for (auto each = first; each != prospects.end() && !isSlower(each->bound);
+       ++each)
+    if (each->isEstimated &&
+        (best == prospects.end() || each->expected < best->expected))
+      best = each;
+  return best == prospects.end() ? first : best;
+}
+
 llvm::Error ConfigurationSearch::run() {
   if (llvm::Error error = checkOptions())
     return error;
   auto eraseProgress = llvm::scope_exit([] { showProgress(""); });
-  auto size = fixed(given, "micro-batch-size");
-  if (!size)
-    return size.takeError();
-  std::vector<int64_t> sizes;
-  for (int64_t each = 1; each <= wanted.batch; ++each)
-    if (wanted.batch % each == 0 && (!*size || **size == each))
-      sizes.push_back(each);
-  // Large ones first where they may be the fastest; small ones where memory has
-  // its say.
-  auto options = readCompileOptions(valuesOf(onOneRank(1)), nullptr);
-  const bool limitsMemory = options && options->limitsMemory();
-  if (!options)
-    llvm::consumeError(options.takeError());
-  if (!limitsMemory)
-    std::reverse(sizes.begin(), sizes.end());
-  for (int64_t each : sizes) {
-    if (llvm::Error error = trySize(each))
-      return error;
-    if (!limitsMemory)
-      longestPass = 0;
-  }
+  if (llvm::Error error = addAllWays())
+    return error;
+  while (!prospects.empty() && !isSlower(prospects.begin()->bound))
+    look(std::move(prospects.extract(next()).value()));
+  slower += static_cast<int64_t>(prospects.size());
   // Stages on a rank each, cut for a short step.
   if (!given.isGiven("balance"))
     tryVariants([](Configuration &one) {

@@ -10,14 +10,19 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_CONFIGURATIONSEARCH_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_CONFIGURATIONSEARCH_H
 
+#include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/Options.h"
 
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace pipewright::tool {
-
-class Compilation;
 
 struct SearchOptions {
   bool isWanted = false;
@@ -75,30 +80,57 @@ public:
   llvm::Error writePicture() const;
 
 private:
+  /// A way that may be planned.
+  struct Prospect {
+    Configuration one;
+    /// Of recomputation: its place among the modes by what they compute again.
+    int64_t mode = 0;
+    /// No plan of it has a shorter step.
+    double bound = 0;
+    /// Whether its fastest schedule was estimated, and what that is expected to
+    /// take.
+    bool isEstimated = false;
+    double expected = 0;
+    /// In the order in which they were found; -1 before that.
+    int64_t number = -1;
+
+    bool operator<(const Prospect &other) const {
+      return std::tie(bound, number) < std::tie(other.bound, other.number);
+    }
+  };
+  /// In place of a mode: each rank has its own.
+  static constexpr int64_t kEachRank = std::numeric_limits<int64_t>::max();
+
   llvm::Error checkOptions() const;
-  llvm::Error trySize(int64_t microBatchSize);
-  mlir::LogicalResult import(const CompileOptions &options,
-                             std::optional<Compilation> &compilation);
-  double leastStep(int64_t microBatchSize,
-                   std::optional<Compilation> &compilation);
-  void trySharing(Configuration one, double least,
-                  std::optional<Compilation> &compilation);
-  bool tryModes(Configuration one, double least,
-                std::optional<Compilation> &compilation);
-  void tryEachRank(Configuration one, double least, Compilation &compilation);
+  llvm::Error addAllWays();
+  bool limitsMemory(llvm::ArrayRef<Configuration> ways) const;
+  void addWays(Configuration one);
+  void push(Prospect prospect);
+  void look(Prospect prospect);
+  void estimate(Prospect prospect, const CompileOptions &options,
+                Compilation &compilation);
+  void plan(const Prospect &prospect, const CompileOptions &options,
+            Compilation &compilation);
+  void addEachRank(Configuration one, Compilation &compilation);
+  void fail(const Prospect &prospect, const std::string &why);
+  void refuse(const Prospect &prospect);
+  bool isDominated(const Prospect &prospect) const;
+  Compilation *opened(const CompileOptions &options);
+  double leastPass(int64_t microBatchSize) const;
+  double leastByOthers(const Prospect &prospect) const;
+  std::set<Prospect>::iterator next();
   void tryVariants(llvm::function_ref<bool(Configuration &)> change);
-  std::vector<std::string> remats() const;
   /// Whether memory does not matter.
   bool isForSpeed() const { return wanted.pareto.empty() && !hasLimit; }
-  /// No plan with a longer step is of use: the best ones are told apart.
+  /// What no longer step beats: that of the best, or of the last of those that
+  /// are to run. Infinite while there are not as many.
   double stepToBeat() const {
-    constexpr size_t best = 3;
+    const size_t best = std::max<int64_t>(1, wanted.tune);
     return wanted.pareto.empty() && planned.size() >= best
                ? planned[best - 1].step
                : std::numeric_limits<double>::infinity();
   }
   bool isSlower(double step) const;
-  Configuration onOneRank(int64_t microBatchSize) const;
   void add(Configuration one);
   llvm::StringRef cutOf(const Configuration &one) const;
   void tell(const Configuration &next) const;
@@ -107,19 +139,29 @@ private:
   const OptionValues given;
   const SearchOptions wanted;
   std::string model;
-  /// The last size of micro-batches that the model cannot have.
-  std::optional<int64_t> unreadable;
+  /// By the size of their micro-batches.
+  std::map<int64_t, std::unique_ptr<Compilation>> models;
   std::optional<int64_t> memoryLimit;
   /// Whether that or the machine limits memory.
   bool hasLimit = false;
   /// The level of ZeRO above which nothing more is shared.
   int64_t highestZero = 3;
-  /// Seconds that the forwards of a micro-batch take, one after the other. Not
-  /// less for larger ones, so it is kept while sizes grow.
-  double longestPass = 0;
+  /// By the size of a micro-batch: seconds of its forwards, one after the
+  /// other.
+  std::map<int64_t, double> passes;
+  /// By ranks, size of micro-batches, and level of ZeRO: what no mode of
+  /// recomputation shortens.
+  std::map<std::tuple<int64_t, int64_t, int64_t>, double> leastOfMore;
+  std::set<Prospect> prospects;
+  int64_t pushed = 0;
+  /// Whose plans take what was expected.
+  std::vector<Prospect> attained;
+  /// By ranks, size of micro-batches, and mode of recomputation or level of
+  /// ZeRO: levels that cannot be compiled, and where each rank was to choose.
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> refused;
+  std::set<std::tuple<int64_t, int64_t, int64_t>> withEachRank;
   std::vector<Configuration> planned;
-  /// What was not planned, or whose plan does not fit; the least that any of
-  /// the latter needs.
+  /// What was not planned, or whose plan does not fit.
   int64_t impossible = 0, slower = 0, tooLarge = 0, alike = 0;
   std::string reason;
 };

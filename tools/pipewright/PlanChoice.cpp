@@ -15,7 +15,7 @@
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/step/CostModel.h"
 #include "passes/step/Prediction.h"
-#include "tools/pipewright/Compilation.h"
+#include "tools/pipewright/MemoryLimits.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
@@ -30,91 +30,12 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::tool;
 
-/// What a byte of a parameter in f32 takes at least on each rank that has it,
-/// with its gradient and its states.
-static double leastCopies(const CompileOptions &given) {
-  const int64_t states = given.optimizer.keptStates().size();
-  const auto parts = static_cast<double>(given.replicas);
-  // Where bf16 copies are read, a replica needs of f32 only its part.
-  double copies = given.zero >= 3 ? 1 / parts
-                  : given.zero >= 1 && given.precision == Precision::BF16
-                      ? 0.5 + 1 / parts
-                      : 1;
-  copies += given.zero >= 2 ? 1 / parts : 1;
-  // Matrices lack a state that others have.
-  return copies + (given.optimizer.takesMatrices() ? 1 : states) /
-                      (given.zero >= 1 ? parts : 1);
-}
-
-/// What weights, gradients and states take at least, on all ranks of a replica.
-static int64_t leastFixedBytes(ModuleOp imported,
-                               const CompileOptions &options) {
-  llvm::SmallPtrSet<Attribute, 16> read;
-  imported.walk(
-      [&](nn::ParameterOp op) { read.insert(op.getWeightAttr().getAttr()); });
-  int64_t parameters = 0;
-  for (auto weight : imported.getOps<nn::WeightOp>())
-    if (weight.getRole() == nn::WeightRole::Parameter &&
-        read.contains(weight.getSymNameAttr()))
-      parameters += pipe::byteSize(weight.getTensorType());
-  return static_cast<int64_t>(leastCopies(options) *
-                              static_cast<double>(parameters));
-}
-
-/// Of the rank that may have most.
-static int64_t mostBytesOf(const CompileOptions &options) {
-  int64_t most = 0;
-  for (int64_t rank = 0; rank < options.pipelines.scheduled.ranks; ++rank)
-    most = std::max(most, options.limitOf(rank).value_or(
-                              std::numeric_limits<int64_t>::max()));
-  return most;
-}
-
-static std::string needsMore(int64_t bytes, const CompileOptions &options) {
-  const int64_t most = mostBytesOf(options);
-  return "a rank needs at least " + codegen::formatBytes(bytes) + ", but " +
-         (options.memoryLimit == most ? "--memory-limit is "
-                                      : "--machine gives it ") +
-         codegen::formatBytes(most) + ": " + kNeedLess.str();
-}
-
-std::string pipewright::tool::whyNothingFits(ModuleOp imported,
-                                             const CompileOptions &options) {
-  // Ranks of a replica have all of it together.
-  int64_t bytes =
-      leastFixedBytes(imported, options) / options.pipelines.scheduled.ranks;
-  imported.walk([&](Operation *op) {
-    if (isa<nn::MatmulOp, nn::ConvOp>(op))
-      bytes = std::max(bytes, pipe::byteSize(cast<RankedTensorType>(
-                                  op->getResult(0).getType())));
-  });
-  return bytes > mostBytesOf(options) ? needsMore(bytes, options) : "";
-}
-
-/// The staged level for a number of stages, backwards split or whole, or what
-/// is known of it before it is made.
-struct pipewright::tool::StagedModel {
-  /// Null where the model cannot be cut so, and in an estimate.
-  OwningOpRef<ModuleOp> module;
-  int64_t stages = 0;
-  /// Where it was cut for; empty where ranks are alike.
-  schedules::Placement places;
-  bool isEstimate = false;
-  /// Of the bytes kept, the share that is certain.
-  double keptSlack = 1;
-  schedules::TaskCosts costs;
-  std::vector<schedules::StageEdge> edges;
-  /// By stage: of the weights that it alone has and updates, in f32. Of others
-  /// it may turn out not to keep states.
-  std::vector<int64_t> weightBytes;
-};
-
 namespace {
 
 /// What is known of it gets more, and more exact, while it may be the fastest.
 struct Candidate {
   std::shared_ptr<const StagedModel> model;
-  const schedules::Policy *policy = nullptr;
+  schedules::PolicyChoice policy;
   bool splits = false;
   /// As the user could have given it, and what it came to.
   std::string schedule, origin;
@@ -123,6 +44,10 @@ struct Candidate {
   /// No plan of it has a shorter one; nor takes its fullest rank less.
   double step = 0;
   int64_t peak = 0, leastBytes = 0;
+  /// At the allocated level, once it is complete.
+  std::shared_ptr<OwningOpRef<ModuleOp>> plan;
+  /// Whether it fits if stages keep what is expected of them.
+  bool isExpectedToFit = true;
 
   bool operator<(const Candidate &other) const {
     return std::tie(step, peak, schedule) <
@@ -142,9 +67,8 @@ public:
   /// The one with the shortest step, of those whose tasks alone take no longer
   /// than the step to beat.
   std::optional<Candidate> choose();
-  /// What the fastest one takes at least that may fit, by estimates; infinite
-  /// where none may, or none is below the step to beat.
-  double estimate();
+  /// See estimateStep.
+  StepEstimate estimate(double enough);
   /// Where nothing was chosen: why, if that is memory or the step to beat.
   std::string reason() const;
 
@@ -158,9 +82,13 @@ private:
   void addCandidates(const std::shared_ptr<const StagedModel> &model,
                      bool splits);
   void addCandidate(const std::shared_ptr<const StagedModel> &model,
-                    bool splits, const schedules::Policy &policy,
+                    bool splits, schedules::PolicyChoice policy,
                     std::string schedule);
+  void addNamed(const std::shared_ptr<const StagedModel> &model, bool splits,
+                std::string schedule);
   void addAllCandidates();
+  /// Null where there is none.
+  std::shared_ptr<const TimedSchedule> simulated(const Candidate &candidate);
   /// Puts it back with what a simulation says, where it may fit.
   void simulate(Candidate candidate);
   /// Makes the plan; false where it is not possible within the limits.
@@ -181,6 +109,8 @@ private:
   /// that take too much.
   size_t faster = 0, tooLarge = 0;
   int64_t leastBytes = std::numeric_limits<int64_t>::max();
+  /// Of simulated ones that take too much, the least step.
+  double leastRefused = std::numeric_limits<double>::infinity();
 };
 
 } // namespace
@@ -283,6 +213,7 @@ std::shared_ptr<const StagedModel> PlanChooser::estimatedModel(int64_t stages) {
   auto model = std::make_shared<StagedModel>();
   model->stages = stages;
   model->isEstimate = true;
+  model->slack = ops->second->slack();
   model->keptSlack = ops->second->keptSlack();
   model->costs =
       ops->second->ofCut(*cut->second, costsOfLinks(imported, machine));
@@ -319,34 +250,52 @@ static bool isCutFor(const StagedModel &model, const schedules::Policy &policy,
   return false;
 }
 
+/// Whether what bounds the step of synchronous schedules of one copy of the
+/// model bounds its own.
+static bool isBounded(const schedules::Policy &policy,
+                      const schedules::ScheduleOptions &sizes) {
+  return policy.copies() == 1 && policy.updates(sizes) == 1 &&
+         policy.weightRule() == schedules::WeightRule::Synchronous;
+}
+
 void PlanChooser::addCandidate(const std::shared_ptr<const StagedModel> &model,
-                               bool splits, const schedules::Policy &policy,
+                               bool splits, schedules::PolicyChoice policy,
                                std::string schedule) {
+  const schedules::ScheduleOptions sizes = policy.with(sizesOf(*model));
+  if (!isCutFor(*model, *policy, sizes))
+    return;
+  Candidate candidate;
+  if (isBounded(*policy, sizes)) {
+    // One that chooses places takes those of another one.
+    std::vector<schedules::Placement> all;
+    if (policy->isChoice()) {
+      all = schedules::placementsFor(sizes);
+    } else if (auto places = policy->place(sizes)) {
+      all.push_back(std::move(*places));
+    } else {
+      return llvm::consumeError(places.takeError());
+    }
+    candidate.step = std::numeric_limits<double>::infinity();
+    for (const schedules::Placement &places : all)
+      candidate.step = std::min(
+          candidate.step, leastStep(places, sizes.ranks, sizes.microBatches,
+                                    model->costs, splits));
+  }
+  candidate.step *= model->slack;
+  candidate.model = model;
+  candidate.policy = std::move(policy);
+  candidate.splits = splits;
+  candidate.origin = candidate.schedule = std::move(schedule);
+  candidates.insert(std::move(candidate));
+}
+
+void PlanChooser::addNamed(const std::shared_ptr<const StagedModel> &model,
+                           bool splits, std::string schedule) {
   llvm::Expected<schedules::PolicyChoice> choice =
       schedules::choosePolicy(schedule);
   if (!choice)
     return llvm::consumeError(choice.takeError());
-  const schedules::ScheduleOptions sizes = choice->with(sizesOf(*model));
-  if (!isCutFor(*model, policy, sizes))
-    return;
-  schedules::Placement places;
-  // One that chooses places takes long to do so.
-  if (!policy.isChoice()) {
-    llvm::Expected<schedules::Placement> placed = policy.place(sizes);
-    if (!placed)
-      return llvm::consumeError(placed.takeError());
-    places = std::move(*placed);
-  }
-  Candidate candidate;
-  candidate.model = model;
-  candidate.policy = &policy;
-  candidate.splits = splits;
-  candidate.origin = candidate.schedule = std::move(schedule);
-  candidate.step =
-      leastStep(places, sizes.ranks, sizes.microBatches, model->costs, splits);
-  if (model->isEstimate)
-    candidate.step *= StageEstimates::slack;
-  candidates.insert(std::move(candidate));
+  addCandidate(model, splits, std::move(*choice), std::move(schedule));
 }
 
 void PlanChooser::refuseForMemory(const Candidate &candidate) {
@@ -355,64 +304,96 @@ void PlanChooser::refuseForMemory(const Candidate &candidate) {
   leastBytes = std::min(leastBytes, candidate.leastBytes);
 }
 
-void PlanChooser::simulate(Candidate candidate) {
+std::shared_ptr<const TimedSchedule>
+PlanChooser::simulated(const Candidate &candidate) {
   const StagedModel &model = *candidate.model;
-  llvm::Expected<schedules::PolicyChoice> choice =
-      schedules::choosePolicy(candidate.schedule);
-  if (!choice)
-    return llvm::consumeError(choice.takeError());
+  StagedPipelineOptions staged;
+  setOptions(staged, model.stages, candidate.splits, model.places);
+  const std::string key = keyOf(imported, staged) + candidate.schedule +
+                          (model.isEstimate ? " estimated" : "");
+  auto [entry, isNew] = known.schedules.try_emplace(key);
+  if (!isNew)
+    return entry->second;
   llvm::Expected<schedules::Schedule> order =
-      candidate.policy->build(choice->with(sizesOf(model)));
-  if (!order)
-    return llvm::consumeError(order.takeError());
+      candidate.policy->build(candidate.policy.with(sizesOf(model)));
+  if (!order) {
+    llvm::consumeError(order.takeError());
+    return nullptr;
+  }
   if (!schedules::sumsAscending(*order))
-    return;
+    return nullptr;
   llvm::Expected<schedules::Simulation> simulation =
       schedules::simulateWithMoves(*order, model.costs, model.edges);
-  if (!simulation)
-    return llvm::consumeError(simulation.takeError());
-  candidate.isSimulated = true;
-  if (!order->origin.empty())
-    candidate.origin = order->origin;
-  candidate.step = simulation->globalStepTime;
-  candidate.peak = peakOf(*simulation, /*hasBytes=*/true);
-  if (model.isEstimate)
-    candidate.step *= StageEstimates::slack;
-  std::vector<double> bytes;
+  if (!simulation) {
+    llvm::consumeError(simulation.takeError());
+    return nullptr;
+  }
+  auto result = std::make_shared<TimedSchedule>();
+  result->origin = order->origin.empty() ? candidate.schedule : order->origin;
+  result->step = simulation->globalStepTime;
+  result->peak = peakOf(*simulation, /*hasBytes=*/true);
   for (const schedules::RankSummary &rank : simulation->ranks)
-    bytes.push_back(model.keptSlack * static_cast<double>(rank.peakStashBytes));
-  const double copies = leastCopies(options);
-  for (auto [stage, rank] : llvm::enumerate(order->rankOfStage))
-    bytes[rank] +=
-        copies * static_cast<double>(
-                     model.weightBytes[stage % model.weightBytes.size()]);
-  candidate.leastBytes =
-      static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
-  if (candidate.leastBytes > mostBytes)
+    result->bytes.push_back(rank.peakStashBytes);
+  result->places = order->rankOfStage;
+  return entry->second = std::move(result);
+}
+
+void PlanChooser::simulate(Candidate candidate) {
+  const StagedModel &model = *candidate.model;
+  const std::shared_ptr<const TimedSchedule> schedule = simulated(candidate);
+  if (!schedule)
+    return;
+  candidate.isSimulated = true;
+  candidate.origin = schedule->origin;
+  candidate.step = model.slack * schedule->step;
+  candidate.peak = schedule->peak;
+  auto mostWith = [&](double share) {
+    std::vector<double> bytes;
+    for (int64_t kept : schedule->bytes)
+      bytes.push_back(share * static_cast<double>(kept));
+    const double copies = leastCopies(options);
+    for (auto [stage, rank] : llvm::enumerate(schedule->places))
+      bytes[rank] +=
+          copies * static_cast<double>(
+                       model.weightBytes[stage % model.weightBytes.size()]);
+    return static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
+  };
+  candidate.leastBytes = mostWith(model.keptSlack);
+  candidate.isExpectedToFit = mostWith(1) <= mostBytes;
+  if (candidate.leastBytes > mostBytes) {
+    leastRefused = std::min(leastRefused, candidate.step);
     refuseForMemory(candidate);
-  else
+  } else {
     candidates.insert(std::move(candidate));
+  }
 }
 
 void PlanChooser::addCandidates(const std::shared_ptr<const StagedModel> &model,
                                 bool splits) {
+  std::string own = options.pipelines.scheduled.policy;
+  if (options.stageChoices.empty())
+    return addCandidate(model, splits, options.policy, std::move(own));
   for (const schedules::Policy *policy : schedules::allPolicies()) {
     if (policy->splitsBackward() != splits ||
         !canBeChosen(*policy, sizesOf(*model), limits))
       continue;
-    addCandidate(model, splits, *policy, policy->name().str());
+    const std::string name = policy->name().str();
+    addNamed(model, splits, name);
     bool hasLimit = llvm::any_of(policy->parameters(), [](const auto &known) {
       return known.name == "limit";
     });
     if (hasLimit && limits.shares >= 1)
-      addCandidate(model, splits, *policy,
-                   (policy->name() + ":limit=" + Twine(limits.shares)).str());
+      addNamed(model, splits, name + ":limit=" + std::to_string(limits.shares));
   }
-  // What it plans itself.
-  std::string own = options.pipelines.scheduled.policy;
+  // What it plans itself. To list as many tasks of what is only compared takes
+  // longer than all others.
+  constexpr int64_t manyPairs = 1 << 15;
+  if (options.pipelines.scheduled.draft &&
+      model->stages * options.microBatches > manyPairs)
+    return;
   if (!splits && limits.splits)
     own += ":unsplit";
-  addCandidate(model, splits, *options.policy, own);
+  addNamed(model, splits, std::move(own));
 }
 
 bool PlanChooser::complete(Candidate &candidate) {
@@ -453,14 +434,20 @@ bool PlanChooser::complete(Candidate &candidate) {
     return false;
   candidate.step = prediction->simulation.globalStepTime;
   candidate.peak = peakOf(prediction->simulation, /*hasBytes=*/true);
+  candidate.plan = std::make_shared<OwningOpRef<ModuleOp>>(std::move(module));
   return limits.hold(prediction->order, prediction->simulation);
 }
 
 void PlanChooser::addAllCandidates() {
-  for (int64_t stages : options.stageChoices) {
+  const bool isGiven = options.stageChoices.empty();
+  std::vector<int64_t> counts = options.stageChoices;
+  if (isGiven)
+    counts = {options.pipelines.staged.stages};
+  for (int64_t stages : counts) {
     auto estimate = estimatedModel(stages);
     for (bool splits : {false, true}) {
-      if (splits && !limits.splits)
+      if (isGiven ? splits != options.pipelines.staged.splitBackward
+                  : splits && !limits.splits)
         continue;
       if (estimate) {
         addCandidates(estimate, splits);
@@ -474,14 +461,42 @@ void PlanChooser::addAllCandidates() {
   }
 }
 
-double PlanChooser::estimate() {
+StepEstimate PlanChooser::estimate(double enough) {
+  StepEstimate result;
   addAllCandidates();
-  while (!candidates.empty() && candidates.begin()->step <= stepToBeat) {
-    if (candidates.begin()->isSimulated)
-      return candidates.begin()->step;
-    simulate(std::move(candidates.extract(candidates.begin()).value()));
+  if (!candidates.empty())
+    for (const schedules::StageCosts &stage :
+         candidates.begin()->model->costs.stages)
+      result.pass += stage.forward;
+  bool isKnown = false;
+  while (!candidates.empty() && !result.isSimulated) {
+    const Candidate &first = *candidates.begin();
+    if (!isKnown) {
+      result.least = first.step;
+      result.leastOfMore = std::min(first.step, leastRefused);
+    }
+    if (first.step > enough) {
+      result.isSimulated = isKnown;
+      return result;
+    }
+    Candidate candidate =
+        std::move(candidates.extract(candidates.begin()).value());
+    if (!candidate.isSimulated) {
+      simulate(std::move(candidate));
+      continue;
+    }
+    isKnown = true;
+    result.expected = candidate.step / candidate.model->slack;
+    result.isSimulated = candidate.isExpectedToFit;
   }
-  return std::numeric_limits<double>::infinity();
+  if (isKnown) {
+    result.isSimulated = true;
+    return result;
+  }
+  result.least = std::numeric_limits<double>::infinity();
+  result.leastOfMore = leastRefused;
+  result.why = reason();
+  return result;
 }
 
 std::optional<Candidate> PlanChooser::choose() {
@@ -523,24 +538,11 @@ std::string PlanChooser::reason() const {
                                             : "";
 }
 
-bool pipewright::tool::isBeyondLimit(pipe::ArenaOp arena,
-                                     const CompileOptions &options) {
-  std::optional<int64_t> limit =
-      options.limitOf(static_cast<int64_t>(arena.getRank()));
-  return limit && static_cast<int64_t>(arena.getBytes()) > *limit;
-}
-
-int64_t pipewright::tool::fullestArena(ModuleOp allocated) {
-  int64_t most = 0;
-  for (auto arena : allocated.getOps<pipe::ArenaOp>())
-    most = std::max(most, static_cast<int64_t>(arena.getBytes()));
-  return most;
-}
-
 std::string pipewright::tool::choosePlan(ModuleOp imported,
                                          CompileOptions &options,
-                                         double stepToBeat,
-                                         StagedModels &known) {
+                                         double stepToBeat, StagedModels &known,
+                                         OwningOpRef<ModuleOp> &plan) {
+  plan = nullptr;
   if (options.stageChoices.empty())
     return "";
   // A plan that is not possible is no candidate, and not worth a word.
@@ -554,6 +556,7 @@ std::string pipewright::tool::choosePlan(ModuleOp imported,
   auto policy = schedules::choosePolicy(best->schedule);
   if (!policy)
     return llvm::toString(policy.takeError());
+  plan = std::move(*best->plan);
   options.chosen = best->origin;
   options.policy = std::move(*policy);
   options.pipelines.scheduled.policy = best->schedule;
@@ -565,12 +568,13 @@ std::string pipewright::tool::choosePlan(ModuleOp imported,
   return "";
 }
 
-double pipewright::tool::estimateStep(ModuleOp imported,
-                                      const CompileOptions &options,
-                                      double stepToBeat, StagedModels &known) {
-  if (options.stageChoices.empty())
-    return 0;
+StepEstimate pipewright::tool::estimateStep(ModuleOp imported,
+                                            const CompileOptions &options,
+                                            double enough,
+                                            StagedModels &known) {
   ScopedDiagnosticHandler silence(imported.getContext(),
                                   [](Diagnostic &) { return success(); });
-  return PlanChooser(imported, options, stepToBeat, known).estimate();
+  return PlanChooser(imported, options, std::numeric_limits<double>::infinity(),
+                     known)
+      .estimate(enough);
 }

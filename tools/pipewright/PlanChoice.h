@@ -12,12 +12,15 @@
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_PLANCHOICE_H
 
 #include "passes/pipelines/StageEstimates.h"
+#include "passes/schedules/Placement.h"
+#include "passes/schedules/Simulator.h"
 #include "tools/pipewright/Options.h"
 
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace pipewright::tool {
 
@@ -25,32 +28,41 @@ namespace pipewright::tool {
 /// differ in their last digits.
 inline bool isShorterStep(double a, double b) { return a < b * (1 - 1e-9); }
 
-/// Whether an arena has more bytes than its rank may have.
-bool isBeyondLimit(pipe::ArenaOp arena, const CompileOptions &options);
+/// The staged level for a number of stages, backwards split or whole, or what
+/// is known of it before it is made.
+struct StagedModel {
+  /// Null where the model cannot be cut so, and in an estimate.
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  int64_t stages = 0;
+  /// Where it was cut for; empty where ranks are alike.
+  schedules::Placement places;
+  bool isEstimate = false;
+  /// The shares that are certain of what stages take, and of what they keep.
+  double slack = 1, keptSlack = 1;
+  schedules::TaskCosts costs;
+  std::vector<schedules::StageEdge> edges;
+  /// By stage: of the weights that it alone has and updates, in f32. Of others
+  /// it may turn out not to keep states.
+  std::vector<int64_t> weightBytes;
+};
 
-/// The bytes of the largest arena of a module at the allocated level.
-int64_t fullestArena(mlir::ModuleOp allocated);
-
-/// Why no plan fits whatever the schedule, from what weights, gradients and
-/// states take on all ranks, and the largest result of a product on one of
-/// them; empty where that does not say so. `imported` is at the import level.
-std::string whyNothingFits(mlir::ModuleOp imported,
-                           const CompileOptions &options);
+/// A schedule of some stages.
+struct TimedSchedule {
+  std::string origin;
+  double step = 0;
+  int64_t peak = 0;
+  /// By rank, of what is kept.
+  std::vector<int64_t> bytes;
+  schedules::Placement places;
+};
 
 /// What was found out of a model, by what for: other plans of it, on the same
 /// machine, may need that as well.
-struct StagedModel;
 struct StagedModels {
-  /// As it was cut for some ranks.
   std::map<std::string, std::shared_ptr<const StagedModel>> models;
   std::map<std::string, std::optional<pipe::CutModel>> cuts;
-  /// For any ranks.
   std::map<std::string, std::optional<StageEstimates>> estimates;
-
-  void forgetRanks() {
-    models.clear();
-    cuts.clear();
-  }
+  std::map<std::string, std::shared_ptr<const TimedSchedule>> schedules;
 };
 
 /// In the reason why no plan was chosen where each takes too long.
@@ -63,14 +75,34 @@ inline constexpr llvm::StringLiteral kNoneIsFaster =
 /// stays as it is. Returns why nothing was chosen where memory or the step to
 /// beat is the reason. Where no plan is possible the options stay: compiling
 /// with them says why.
+/// `plan` becomes the best one, at the allocated level, as a draft; null where
+/// nothing was chosen.
 std::string choosePlan(mlir::ModuleOp imported, CompileOptions &options,
-                       double stepToBeat, StagedModels &known);
+                       double stepToBeat, StagedModels &known,
+                       mlir::OwningOpRef<mlir::ModuleOp> &plan);
 
-/// The tasks of no plan take less, where a schedule is to be chosen, and stages
-/// as estimated: infinite where none fits, or none is below `stepToBeat`; 0
-/// where none is to be chosen.
-double estimateStep(mlir::ModuleOp imported, const CompileOptions &options,
-                    double stepToBeat, StagedModels &known);
+/// What is known of the fastest plan before any is made.
+struct StepEstimate {
+  /// No plan has a shorter step; infinite where none is possible.
+  double least = 0;
+  /// The same of plans that recompute or share more, which leaves more memory.
+  double leastOfMore = 0;
+  /// Whether `least` is what one of the schedules takes.
+  bool isSimulated = false;
+  /// Seconds of the forwards of a micro-batch, one after the other.
+  double pass = 0;
+  /// What it is expected to take, where `isSimulated`.
+  double expected = 0;
+  /// Where none is possible: why, as far as that is known.
+  std::string why;
+};
+
+/// Looks at schedules as `choosePlan` does, or at the one that was given, by
+/// estimates of stages, until one was simulated or none takes less than
+/// `enough`.
+StepEstimate estimateStep(mlir::ModuleOp imported,
+                          const CompileOptions &options, double enough,
+                          StagedModels &known);
 
 } // namespace pipewright::tool
 

@@ -1,0 +1,89 @@
+//===- MemoryLimits.cpp - What ranks may have and need at least -----------===//
+
+#include "tools/pipewright/MemoryLimits.h"
+
+#include "codegen/plan/Plan.h"
+#include "dialects/nn/NNOps.h"
+#include "dialects/pipe/PipeDialect.h"
+#include "tools/pipewright/Compilation.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace pipewright;
+using namespace pipewright::tool;
+
+double pipewright::tool::leastCopies(const CompileOptions &given) {
+  const int64_t states = given.optimizer.keptStates().size();
+  const auto parts = static_cast<double>(given.replicas);
+  // Where bf16 copies are read, a replica needs of f32 only its part.
+  double copies = given.zero >= 3 ? 1 / parts
+                  : given.zero >= 1 && given.precision == Precision::BF16
+                      ? 0.5 + 1 / parts
+                      : 1;
+  copies += given.zero >= 2 ? 1 / parts : 1;
+  // Matrices lack a state that others have.
+  return copies + (given.optimizer.takesMatrices() ? 1 : states) /
+                      (given.zero >= 1 ? parts : 1);
+}
+
+/// What weights, gradients and states take at least, on all ranks of a replica.
+static int64_t leastFixedBytes(ModuleOp imported,
+                               const CompileOptions &options) {
+  llvm::SmallPtrSet<Attribute, 16> read;
+  imported.walk(
+      [&](nn::ParameterOp op) { read.insert(op.getWeightAttr().getAttr()); });
+  int64_t parameters = 0;
+  for (auto weight : imported.getOps<nn::WeightOp>())
+    if (weight.getRole() == nn::WeightRole::Parameter &&
+        read.contains(weight.getSymNameAttr()))
+      parameters += pipe::byteSize(weight.getTensorType());
+  return static_cast<int64_t>(leastCopies(options) *
+                              static_cast<double>(parameters));
+}
+
+int64_t pipewright::tool::mostBytesOf(const CompileOptions &options) {
+  int64_t most = 0;
+  for (int64_t rank = 0; rank < options.pipelines.scheduled.ranks; ++rank)
+    most = std::max(most, options.limitOf(rank).value_or(
+                              std::numeric_limits<int64_t>::max()));
+  return most;
+}
+
+std::string pipewright::tool::needsMore(int64_t bytes,
+                                        const CompileOptions &options) {
+  const int64_t most = mostBytesOf(options);
+  return "a rank needs at least " + codegen::formatBytes(bytes) + ", but " +
+         (options.memoryLimit == most ? "--memory-limit is "
+                                      : "--machine gives it ") +
+         codegen::formatBytes(most) + ": " + kNeedLess.str();
+}
+
+std::string pipewright::tool::whyNothingFits(ModuleOp imported,
+                                             const CompileOptions &options) {
+  // Ranks of a replica have all of it together.
+  int64_t bytes =
+      leastFixedBytes(imported, options) / options.pipelines.scheduled.ranks;
+  imported.walk([&](Operation *op) {
+    if (isa<nn::MatmulOp, nn::ConvOp>(op))
+      bytes = std::max(bytes, pipe::byteSize(cast<RankedTensorType>(
+                                  op->getResult(0).getType())));
+  });
+  return bytes > mostBytesOf(options) ? needsMore(bytes, options) : "";
+}
+
+bool pipewright::tool::isBeyondLimit(pipe::ArenaOp arena,
+                                     const CompileOptions &options) {
+  std::optional<int64_t> limit =
+      options.limitOf(static_cast<int64_t>(arena.getRank()));
+  return limit && static_cast<int64_t>(arena.getBytes()) > *limit;
+}
+
+int64_t pipewright::tool::fullestArena(ModuleOp allocated) {
+  int64_t most = 0;
+  for (auto arena : allocated.getOps<pipe::ArenaOp>())
+    most = std::max(most, static_cast<int64_t>(arena.getBytes()));
+  return most;
+}

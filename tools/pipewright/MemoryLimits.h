@@ -1,0 +1,41 @@
+//===- MemoryLimits.h - What ranks may have and need at least ---*- C++ -*-===//
+//
+// The limits of ranks, of --memory-limit and of the machine, and bounds of what
+// a plan needs before there is one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_MEMORYLIMITS_H
+#define PIPEWRIGHT_TOOLS_PIPEWRIGHT_MEMORYLIMITS_H
+
+#include "tools/pipewright/Options.h"
+
+#include <string>
+
+namespace pipewright::tool {
+
+/// Whether an arena has more bytes than its rank may have.
+bool isBeyondLimit(pipe::ArenaOp arena, const CompileOptions &options);
+
+/// The bytes of the largest arena of a module at the allocated level.
+int64_t fullestArena(mlir::ModuleOp allocated);
+
+/// Why no plan fits whatever the schedule, from what weights, gradients and
+/// states take on all ranks, and the largest result of a product on one of
+/// them; empty where that does not say so. `imported` is at the import level.
+std::string whyNothingFits(mlir::ModuleOp imported,
+                           const CompileOptions &options);
+
+/// What a byte of a parameter in f32 takes at least on each rank that has it,
+/// with its gradient and its states.
+double leastCopies(const CompileOptions &given);
+
+/// The limit of the rank that may have most, in bytes.
+int64_t mostBytesOf(const CompileOptions &options);
+
+/// That a rank needs at least so many bytes, more than any may have.
+std::string needsMore(int64_t bytes, const CompileOptions &options);
+
+} // namespace pipewright::tool
+
+#endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_MEMORYLIMITS_H
