@@ -464,10 +464,11 @@ void PlanChooser::addAllCandidates() {
 StepEstimate PlanChooser::estimate(double enough) {
   StepEstimate result;
   addAllCandidates();
-  if (!candidates.empty())
-    for (const schedules::StageCosts &stage :
-         candidates.begin()->model->costs.stages)
-      result.pass += stage.forward;
+  if (!candidates.empty()) {
+    const StagedModel &model = *candidates.begin()->model;
+    for (const schedules::StageCosts &stage : model.costs.stages)
+      result.pass += model.slack * stage.forward;
+  }
   bool isKnown = false;
   while (!candidates.empty() && !result.isSimulated) {
     const Candidate &first = *candidates.begin();

@@ -3,8 +3,8 @@
 // What `--schedule auto` means for a model: of all schedules that may be chosen
 // and all numbers of stages, the plan with the shortest predicted step; of
 // equal ones, the one that keeps least. What a memory limit forbids is no plan.
-// The steps that are compared are the
-// very ones that plans print.
+// The steps that are compared are the very ones that plans print. Stages are
+// made only for candidates that, by estimates of stages, may be the fastest.
 //
 //===----------------------------------------------------------------------===//
 
