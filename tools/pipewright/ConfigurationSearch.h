@@ -122,8 +122,9 @@ private:
   void tryVariants(llvm::function_ref<bool(Configuration &)> change);
   /// Whether memory does not matter.
   bool isForSpeed() const { return wanted.pareto.empty() && !hasLimit; }
-  /// What no longer step beats: that of the best, or of the last of those that
-  /// are to run. Infinite while there are not as many.
+  /// A plan is of use where its step is shorter: the step of the best one, or
+  /// of the last of those that are to run. Infinite while there are not as
+  /// many.
   double stepToBeat() const {
     const size_t best = std::max<int64_t>(1, wanted.tune);
     return wanted.pareto.empty() && planned.size() >= best

@@ -88,7 +88,7 @@ private:
                 std::string schedule);
   void addAllCandidates();
   /// Null where there is none.
-  std::shared_ptr<const TimedSchedule> simulated(const Candidate &candidate);
+  std::shared_ptr<const TimedSchedule> timesOf(const Candidate &candidate);
   /// Puts it back with what a simulation says, where it may fit.
   void simulate(Candidate candidate);
   /// Makes the plan; false where it is not possible within the limits.
@@ -305,7 +305,7 @@ void PlanChooser::refuseForMemory(const Candidate &candidate) {
 }
 
 std::shared_ptr<const TimedSchedule>
-PlanChooser::simulated(const Candidate &candidate) {
+PlanChooser::timesOf(const Candidate &candidate) {
   const StagedModel &model = *candidate.model;
   StagedPipelineOptions staged;
   setOptions(staged, model.stages, candidate.splits, model.places);
@@ -340,7 +340,7 @@ PlanChooser::simulated(const Candidate &candidate) {
 
 void PlanChooser::simulate(Candidate candidate) {
   const StagedModel &model = *candidate.model;
-  const std::shared_ptr<const TimedSchedule> schedule = simulated(candidate);
+  const std::shared_ptr<const TimedSchedule> schedule = timesOf(candidate);
   if (!schedule)
     return;
   candidate.isSimulated = true;

@@ -79,12 +79,24 @@ static DenseMap<Operation *, int32_t> stagesOfAll(const ModelOps &model,
   return stageOf;
 }
 
-FailureOr<CutModel> cutModel(ModuleOp module, const StageCut &cut) {
-  const std::unique_ptr<ModelOps> model = readModel(module);
+/// The model, and where its ops would be; null, with a diagnostic, where it
+/// cannot be cut so.
+static std::unique_ptr<ModelOps> readCut(ModuleOp module, const StageCut &cut,
+                                         StageOfOp &stageOf) {
+  std::unique_ptr<ModelOps> model = readModel(module);
   if (!model)
-    return failure();
-  FailureOr<StageOfOp> stageOf = assignStages(*model, cut);
-  if (failed(stageOf))
+    return nullptr;
+  FailureOr<StageOfOp> assigned = assignStages(*model, cut);
+  if (failed(assigned))
+    return nullptr;
+  stageOf = std::move(*assigned);
+  return model;
+}
+
+FailureOr<CutModel> cutModel(ModuleOp module, const StageCut &cut) {
+  StageOfOp stageOf;
+  const std::unique_ptr<ModelOps> model = readCut(module, cut, stageOf);
+  if (!model)
     return failure();
   CutModel result;
   result.weightBytes.assign(cut.stages, 0);
@@ -93,13 +105,13 @@ FailureOr<CutModel> cutModel(ModuleOp module, const StageCut &cut) {
   llvm::MapVector<Attribute, std::pair<int64_t, llvm::SmallSet<int32_t, 1>>>
       weights;
   for (Operation *op : model->placed()) {
-    auto found = stageOf->find(op);
-    if (found == stageOf->end())
+    auto found = stageOf.find(op);
+    if (found == stageOf.end())
       continue;
     const int32_t stage = found->second;
     for (Value operand : op->getOperands())
       for (Value source : model->originOf(operand).placed)
-        if (stageOf->lookup(source.getDefiningOp()) != stage)
+        if (stageOf.lookup(source.getDefiningOp()) != stage)
           crossing.insert({source, stage});
     forEachTrained(*model, op, [&](nn::WeightOp weight, RankedTensorType) {
       auto &[bytes, readers] = weights[weight.getSymNameAttr()];
@@ -109,7 +121,7 @@ FailureOr<CutModel> cutModel(ModuleOp module, const StageCut &cut) {
   }
   for (auto [value, to] : crossing) {
     auto type = cast<RankedTensorType>(value.getType());
-    result.edges.push_back({stageOf->lookup(value.getDefiningOp()), to,
+    result.edges.push_back({stageOf.lookup(value.getDefiningOp()), to,
                             byteSize(type),
                             isa<FloatType>(type.getElementType())});
   }
@@ -117,7 +129,7 @@ FailureOr<CutModel> cutModel(ModuleOp module, const StageCut &cut) {
     if (read.second.size() == 1)
       result.weightBytes[*read.second.begin()] += read.first;
   const DenseMap<Operation *, int32_t> all =
-      stagesOfAll(*model, std::move(*stageOf));
+      stagesOfAll(*model, std::move(stageOf));
   result.lastLayers.assign(cut.stages, -1);
   for (Operation &op : model->getFunction().getBody().front()) {
     auto found = all.find(&op);
@@ -131,17 +143,15 @@ FailureOr<CutModel> cutModel(ModuleOp module, const StageCut &cut) {
 
 FailureOr<std::map<std::string, int32_t>> stagesOfNodes(ModuleOp module,
                                                         const StageCut &cut) {
-  const std::unique_ptr<ModelOps> model = readModel(module);
+  StageOfOp stageOf;
+  const std::unique_ptr<ModelOps> model = readCut(module, cut, stageOf);
   if (!model)
-    return failure();
-  FailureOr<StageOfOp> stageOf = assignStages(*model, cut);
-  if (failed(stageOf))
     return failure();
   std::map<std::string, int32_t> nodes;
   for (Operation *op : model->placed()) {
     StringRef name = nn::nameOfLocation(op->getLoc());
-    auto stage = stageOf->find(op);
-    if (name.empty() || stage == stageOf->end())
+    auto stage = stageOf.find(op);
+    if (name.empty() || stage == stageOf.end())
       continue;
     auto [it, isNew] = nodes.try_emplace(name.str(), stage->second);
     if (!isNew && it->second != stage->second)

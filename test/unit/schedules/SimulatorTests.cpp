@@ -7,6 +7,8 @@
 
 #include "test/unit/schedules/ScheduleTesting.h"
 
+#include <random>
+
 using namespace pipewright::schedules;
 using namespace pipewright::schedules::testing;
 
@@ -461,4 +463,60 @@ TEST(Simulator, RefusesWrongCosts) {
             refusal([](TaskCosts &costs) { costs.linkLatency = -0.5; }));
   EXPECT_EQ("expects a link bandwidth above 0, but got 0.00",
             refusal([](TaskCosts &costs) { costs.linkBandwidth = 0; }));
+}
+
+TEST(Simulator, NoScheduleIsShorterThanTheLeastStep) {
+  std::mt19937 random(7);
+  auto upTo = [&](int64_t most) {
+    return std::uniform_int_distribution<int64_t>(1, most)(random);
+  };
+  std::uniform_real_distribution<double> seconds(0.01, 3);
+  int64_t compared = 0, equal = 0;
+  for (int round = 0; round < 300; ++round) {
+    const int64_t ranks = upTo(6), stages = ranks * upTo(3),
+                  microBatches = upTo(12);
+    TaskCosts costs = TaskCosts::uniform(stages);
+    for (StageCosts &stage : costs.stages) {
+      stage.forward = seconds(random);
+      stage.inputGradient = seconds(random);
+      stage.weightGradient = seconds(random);
+      stage.backward = stage.inputGradient + stage.weightGradient;
+    }
+    const std::vector<StageEdge> edges = linearEdges(stages);
+    ScheduleOptions options = {ranks, stages, microBatches};
+    options.costs = &costs;
+    options.edges = edges;
+    for (const Policy *policy : allPolicies()) {
+      if (policy->isChoice() || policy->copies() != 1 || !policy->trains() ||
+          policy->weightRule() != WeightRule::Synchronous ||
+          policy->updates(options) != 1)
+        continue;
+      llvm::Expected<Schedule> schedule = policy->build(options);
+      if (!schedule) {
+        llvm::consumeError(schedule.takeError());
+        continue;
+      }
+      const double step =
+          valueOf(simulate(*schedule, costs, edges)).globalStepTime;
+      const double least = leastStep(schedule->rankOfStage, ranks, microBatches,
+                                     costs, policy->splitsBackward());
+      EXPECT_LE(least, step * (1 + 1e-9))
+          << policy->name().str() << " on " << ranks << " ranks, " << stages
+          << " stages, " << microBatches << " micro-batches";
+      ++compared;
+      equal += least > step * (1 - 1e-9);
+    }
+  }
+  EXPECT_GT(compared, 1000);
+  // One rank does all, one behind the other, and there are others.
+  EXPECT_GT(equal, compared / 20);
+
+  // 1F1B with stages alike has no other idle time.
+  const TaskCosts alike = TaskCosts::uniform(4, 1, 2);
+  const Schedule schedule = buildSchedule("1f1b", 4, 4, 8);
+  EXPECT_DOUBLE_EQ((8 + 3) * 3, leastStep(schedule.rankOfStage, 4, 8, alike,
+                                          /*splits=*/false));
+  // A split one may do W at the end: (8 + 3) forwards and 8 of the others.
+  EXPECT_DOUBLE_EQ(8 * 3 + 3, leastStep(schedule.rankOfStage, 4, 8, alike,
+                                        /*splits=*/true));
 }
