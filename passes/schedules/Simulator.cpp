@@ -75,6 +75,25 @@ double pipewright::schedules::leastStep(llvm::ArrayRef<int32_t> rankOfStage,
   return least;
 }
 
+double pipewright::schedules::leastStepWithin(
+    llvm::ArrayRef<double> bytesOfRank, llvm::ArrayRef<int32_t> rankOfStage,
+    int64_t microBatches, const TaskCosts &costs, bool splits) {
+  // Of a micro-batch: bytes times seconds.
+  std::vector<double> room(bytesOfRank.size(), 0);
+  double behind = 0;
+  for (int64_t stage = std::ssize(costs.stages) - 1; stage >= 0; --stage) {
+    const StageCosts &each = costs.stages[stage];
+    behind += each.forward + (splits ? each.inputGradient : each.backward);
+    room[rankOfStage[stage]] += behind * static_cast<double>(each.stashBytes);
+  }
+  double least = 0;
+  for (auto [needed, bytes] : llvm::zip_equal(room, bytesOfRank))
+    if (bytes > 0)
+      least =
+          std::max(least, static_cast<double>(microBatches) * needed / bytes);
+  return least;
+}
+
 Hosts Hosts::of(int64_t ranksOfHost, int64_t ranks, int64_t replicas,
                 LinkCosts network) {
   Hosts hosts;

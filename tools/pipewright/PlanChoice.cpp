@@ -94,6 +94,10 @@ private:
   /// Makes the plan; false where it is not possible within the limits.
   bool complete(Candidate &candidate);
   schedules::ScheduleOptions sizesOf(const StagedModel &model) const;
+  std::vector<double> fixedBytes(const StagedModel &model,
+                                 const schedules::Placement &places) const;
+  std::vector<double> freeBytes(const StagedModel &model,
+                                const schedules::Placement &places) const;
   void refuseForMemory(const Candidate &candidate);
 
   ModuleOp imported;
@@ -258,6 +262,30 @@ static bool isBounded(const schedules::Policy &policy,
          policy.weightRule() == schedules::WeightRule::Synchronous;
 }
 
+/// By rank: what the weights of its stages take at least, with gradients and
+/// states.
+std::vector<double>
+PlanChooser::fixedBytes(const StagedModel &model,
+                        const schedules::Placement &places) const {
+  std::vector<double> bytes(options.pipelines.scheduled.ranks, 0);
+  const double copies = leastCopies(options);
+  for (auto [stage, rank] : llvm::enumerate(places))
+    bytes[rank] +=
+        copies * static_cast<double>(
+                     model.weightBytes[stage % model.weightBytes.size()]);
+  return bytes;
+}
+
+/// What the limit leaves for what stages keep, in bytes of `model`'s costs.
+std::vector<double>
+PlanChooser::freeBytes(const StagedModel &model,
+                       const schedules::Placement &places) const {
+  std::vector<double> bytes = fixedBytes(model, places);
+  for (double &rank : bytes)
+    rank = (static_cast<double>(mostBytes) - rank) / model.keptSlack;
+  return bytes;
+}
+
 void PlanChooser::addCandidate(const std::shared_ptr<const StagedModel> &model,
                                bool splits, schedules::PolicyChoice policy,
                                std::string schedule) {
@@ -276,10 +304,15 @@ void PlanChooser::addCandidate(const std::shared_ptr<const StagedModel> &model,
       return llvm::consumeError(places.takeError());
     }
     candidate.step = std::numeric_limits<double>::infinity();
-    for (const schedules::Placement &places : all)
-      candidate.step = std::min(
-          candidate.step, leastStep(places, sizes.ranks, sizes.microBatches,
-                                    model->costs, splits));
+    for (const schedules::Placement &places : all) {
+      double least = leastStep(places, sizes.ranks, sizes.microBatches,
+                               model->costs, splits);
+      if (!policy->stashLimit(sizes))
+        least = std::max(least, schedules::leastStepWithin(
+                                    freeBytes(*model, places), places,
+                                    sizes.microBatches, model->costs, splits));
+      candidate.step = std::min(candidate.step, least);
+    }
   }
   candidate.step *= model->slack;
   candidate.model = model;
@@ -348,14 +381,9 @@ void PlanChooser::simulate(Candidate candidate) {
   candidate.step = model.slack * schedule->step;
   candidate.peak = schedule->peak;
   auto mostWith = [&](double share) {
-    std::vector<double> bytes;
-    for (int64_t kept : schedule->bytes)
-      bytes.push_back(share * static_cast<double>(kept));
-    const double copies = leastCopies(options);
-    for (auto [stage, rank] : llvm::enumerate(schedule->places))
-      bytes[rank] +=
-          copies * static_cast<double>(
-                       model.weightBytes[stage % model.weightBytes.size()]);
+    std::vector<double> bytes = fixedBytes(model, schedule->places);
+    for (auto [all, kept] : llvm::zip_equal(bytes, schedule->bytes))
+      all += share * static_cast<double>(kept);
     return static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
   };
   candidate.leastBytes = mostWith(model.keptSlack);
