@@ -76,6 +76,63 @@ TEST(StepFormula, IsTheSimulators) {
   }
 }
 
+/// When the rank of a stage is done at the earliest: earlier stages have the
+/// first micro-batch before it, and while later ones have the first and the
+/// last one, it fills what it can with forwards and with backwards of others.
+double boundOf(const std::vector<double> &costs, int64_t microBatches,
+               double forwardShare) {
+  const auto stages = static_cast<int64_t>(costs.size());
+  double bound = 0, before = 0, behind = 0;
+  for (double cost : costs)
+    behind += cost;
+  for (auto [stage, cost] : llvm::enumerate(costs)) {
+    behind -= cost;
+    const int64_t ahead =
+        std::min(microBatches, stages - static_cast<int64_t>(stage));
+    const auto others = static_cast<double>(ahead - 1);
+    const double first = std::max(0.0, behind - others * forwardShare * cost),
+                 last =
+                     std::max(0.0, behind - others * (1 - forwardShare) * cost);
+    // Where no forward follows a backward, it is one wait.
+    const double waits =
+        ahead == microBatches ? std::max(first, last) : first + last;
+    bound = std::max(bound,
+                     before + static_cast<double>(microBatches) * cost + waits);
+    before += cost;
+  }
+  return bound;
+}
+
+// It is the step itself where backwards take twice as long as forwards and no
+// stage takes much longer than another one.
+TEST(StepFormula, NoStepIsShorterThanTheClosedFormula) {
+  std::mt19937 random(17);
+  double least = 1, sum = 0;
+  constexpr int trials = 1000;
+  for (int trial = 0; trial < trials; ++trial) {
+    const bool isUsual = trial % 2 == 0;
+    std::vector<double> costs(1 + random() % 8);
+    for (double &cost : costs)
+      cost = 1 + (isUsual ? 0.3 : 2.0) * (random() % 1000) / 1000.0;
+    const auto stages = static_cast<int64_t>(costs.size());
+    const auto microBatches = static_cast<int64_t>(stages + random() % 33);
+    const double share = isUsual ? 1.0 / 3 : 0.25 + (random() % 1000) / 4000.0;
+    const double step = simulated(costs, microBatches, share),
+                 bound = boundOf(costs, microBatches, share);
+    EXPECT_LE(bound, step + 1e-9);
+    if (isUsual)
+      EXPECT_NEAR(bound, step, 1e-9)
+          << stages << " stages, " << microBatches << " micro-batches";
+    least = std::min(least, bound / step);
+    sum += bound / step;
+  }
+  EXPECT_GT(least, 0.9);
+  EXPECT_GT(sum / trials, 0.995);
+  // Stages of 4, 2 and 1 wait for each other in turns.
+  EXPECT_NEAR(simulated({12, 6, 3}, 3, 1.0 / 3), 38, 1e-9);
+  EXPECT_NEAR(boundOf({12, 6, 3}, 3, 1.0 / 3), 37, 1e-9);
+}
+
 // An excess on a stage counts once for each micro-batch, but for those that
 // later stages are still filling the pipeline with.
 TEST(StepFormula, AnExcessCountsMoreTheLaterItIs) {
@@ -102,6 +159,9 @@ TEST(StepFormula, PutsLessInFrontOfAHeavyEnd) {
   EXPECT_NEAR(stepOf1F1B(cut(6, 12), 12), 44.0, 1e-9);
   // As many micro-batches as ranks: what is in front is nearly free.
   EXPECT_LE(stepOf1F1B(cut(4, 4), 4), 25.2 + 1e-9);
+  EXPECT_NEAR(stepOf1F1B({5, 4, 3, 2.5}, 4), 25 + 1.0 / 6, 1e-9);
+  EXPECT_NEAR(stepOf1F1B({4, 4, 3, 3.5}, 8), 41.0, 1e-9);
+  EXPECT_NEAR(stepOf1F1B({3, 3, 2, 2, 2, 2.5}, 12), 44.0, 1e-9);
   // The most even cuts.
   EXPECT_NEAR(stepOf1F1B({3, 4, 4, 3.5}, 4), 26.0, 1e-9);
   EXPECT_NEAR(stepOf1F1B({3, 4, 4, 3.5}, 8), 42.0, 1e-9);
@@ -119,6 +179,18 @@ void forEachCut(size_t nodes, size_t stages, Begins &begins,
     forEachCut(nodes, stages, begins, visit);
     begins.pop_back();
   }
+}
+
+TEST(StepFormula, LeavesLittleInFrontOfAHeavyEnd) {
+  std::vector<double> costs(12, 1);
+  costs.push_back(2.5);
+  double shortest = unlimited;
+  Begins begins = {0};
+  forEachCut(costs.size(), 4, begins, [&] {
+    shortest =
+        std::min(shortest, simulated(stagesOf(costs, begins), 4, 1.0 / 3));
+  });
+  EXPECT_NEAR(shortest, 25.0, 1e-9);
 }
 
 /// A random chain to cut.

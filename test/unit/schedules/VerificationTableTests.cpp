@@ -123,15 +123,14 @@ struct Recomputing {
 
 } // namespace
 
-/// An R before each backward, or before all but those of the micro-batch that
-/// ran forward last.
-static Schedule withRecompute(Schedule schedule, bool exceptLast) {
-  int32_t last = schedule.microBatches - 1;
+/// An R before each backward that `recomputes`.
+static Schedule
+withRecompute(Schedule schedule,
+              llvm::function_ref<bool(const Task &)> recomputes) {
   for (std::vector<Task> &tasks : schedule.order) {
     std::vector<Task> order;
     for (const Task &task : tasks) {
-      bool recomputes = !exceptLast || task.microBatch != last;
-      if (task.kind == TaskKind::Backward && recomputes)
+      if (task.kind == TaskKind::Backward && recomputes(task))
         order.push_back(Task::recompute(task.stage, task.microBatch));
       order.push_back(task);
     }
@@ -139,6 +138,8 @@ static Schedule withRecompute(Schedule schedule, bool exceptLast) {
   }
   return schedule;
 }
+
+static bool recomputesAll(const Task &) { return true; }
 
 TEST(Recompute, EarlyHidesItInTheBubble) {
   double forward = 1, backward = 2;
@@ -153,7 +154,38 @@ TEST(Recompute, EarlyHidesItInTheBubble) {
     EXPECT_EQ(row.late, (count + ranks - 1) * (2 * forward + backward));
     EXPECT_EQ(row.early, earlyFormula);
     EXPECT_EQ(row.late, stepTime(gpipe, late));
-    EXPECT_EQ(row.early, stepTime(withRecompute(gpipe, false), early));
-    EXPECT_EQ(row.exceptLast, stepTime(withRecompute(gpipe, true), early));
+    EXPECT_EQ(row.early, stepTime(withRecompute(gpipe, recomputesAll), early));
+    // All but the micro-batch that ran forward last.
+    auto exceptLast = [&](const Task &task) {
+      return task.microBatch + 1 < count;
+    };
+    EXPECT_EQ(row.exceptLast,
+              stepTime(withRecompute(gpipe, exceptLast), early));
+  }
+}
+
+// The last rank keeps one micro-batch at a time, and has nothing to gain.
+TEST(Recompute, IsHiddenInTheBubbleOf1F1BAndNotWorthItOnTheLastRank) {
+  struct Row {
+    int64_t ranks, microBatches;
+    double none, late, lateExceptLast, early, earlyExceptLast;
+  };
+  for (const Row &row :
+       {Row{4, 8, 33, 44, 42, 41, 39}, Row{8, 32, 117, 156, 154, 149, 147}}) {
+    const int64_t ranks = row.ranks, count = row.microBatches;
+    Schedule plain = buildSchedule("1f1b", ranks, ranks, count);
+    TaskCosts early = TaskCosts::uniform(ranks, 1, 2);
+    EXPECT_EQ(row.none, stepTime(plain, early));
+    TaskCosts late = TaskCosts::uniform(ranks, 1, 3);
+    EXPECT_EQ(row.late, stepTime(plain, late));
+    late.stages.back().backward = 2;
+    EXPECT_EQ(row.lateExceptLast, stepTime(plain, late));
+    EXPECT_EQ(row.early, count * 4 + (ranks - 1) * 3);
+    EXPECT_EQ(row.early, stepTime(withRecompute(plain, recomputesAll), early));
+    auto exceptLastRank = [&](const Task &task) {
+      return task.stage + 1 < ranks;
+    };
+    EXPECT_EQ(row.earlyExceptLast,
+              stepTime(withRecompute(plain, exceptLastRank), early));
   }
 }
