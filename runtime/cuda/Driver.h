@@ -21,13 +21,14 @@ extern "C" CUresult CUDAAPI cuEventElapsedTime(float *milliseconds,
                                                CUevent start, CUevent end);
 
 /// All functions of the driver that the runtime calls: start and errors,
-/// devices, memory, kernels, streams and events, graphs.
+/// devices, memory, memory and events between processes, kernels, streams and
+/// events, graphs.
 // clang-format off
 #define PIPEWRIGHT_DRIVER_FUNCTIONS(F)                                         \
   F(cuInit) F(cuDriverGetVersion) F(cuGetErrorName) F(cuGetErrorString)        \
   F(cuDeviceGetCount) F(cuDeviceGet) F(cuDeviceGetName)                        \
   F(cuDeviceGetAttribute) F(cuDeviceTotalMem) F(cuDeviceGetPCIBusId)           \
-  F(cuDeviceCanAccessPeer)                                                     \
+  F(cuDeviceGetByPCIBusId) F(cuDeviceCanAccessPeer)                            \
   F(cuDevicePrimaryCtxRetain) F(cuDevicePrimaryCtxRelease)                     \
   F(cuCtxSetCurrent) F(cuCtxGetCurrent) F(cuCtxGetDevice)                      \
   F(cuCtxSynchronize) F(cuCtxEnablePeerAccess)                                 \
@@ -35,6 +36,8 @@ extern "C" CUresult CUDAAPI cuEventElapsedTime(float *milliseconds,
   F(cuMemFreeHost) F(cuMemcpyHtoD) F(cuMemcpyDtoH) F(cuMemcpyHtoDAsync)        \
   F(cuMemcpyDtoHAsync) F(cuMemcpyDtoDAsync) F(cuMemcpyPeerAsync)               \
   F(cuMemsetD8Async) F(cuMemsetD32Async)                                       \
+  F(cuIpcGetMemHandle) F(cuIpcOpenMemHandle) F(cuIpcCloseMemHandle)            \
+  F(cuIpcGetEventHandle) F(cuIpcOpenEventHandle)                               \
   F(cuModuleLoadDataEx) F(cuModuleUnload) F(cuModuleGetFunction)               \
   F(cuFuncSetAttribute) F(cuLaunchKernel) F(cuLaunchHostFunc)                  \
   F(cuCtxGetStreamPriorityRange) F(cuStreamCreateWithPriority)                 \

@@ -25,8 +25,8 @@ namespace pipewright::runtime {
 // clang-format off
 #define PIPEWRIGHT_TESTED_FUNCTIONS(F)                                         \
   F(cuCtxDisablePeerAccess) F(cuDevicePrimaryCtxReset) F(cuGraphGetNodes)      \
-  F(cuMemcpyDtoD) F(cuModuleGetGlobal) F(cuModuleLoadData)                     \
-  F(cuStreamWaitValue32) F(cuStreamWriteValue32)
+  F(cuMemGetAddressRange) F(cuMemcpyDtoD) F(cuModuleGetGlobal)                 \
+  F(cuModuleLoadData) F(cuStreamWaitValue32) F(cuStreamWriteValue32)
 // clang-format on
 
 struct TestedDriver : Driver {

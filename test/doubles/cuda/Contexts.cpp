@@ -1,6 +1,6 @@
 //===- Contexts.cpp - Contexts of the driver double -----------------------===//
 
-#include "test/doubles/cuda/Internal.h"
+#include "test/doubles/cuda/Ipc.h"
 
 using namespace pipewright::doubles;
 
@@ -43,7 +43,12 @@ static void endContext(Device *device) {
   all.handles.erase(context);
   std::unique_lock<std::shared_mutex> memory(all.memoryMutex);
   std::erase_if(all.allocations, [&](const auto &entry) {
-    return entry.second->device == device->ordinal;
+    const Allocation &allocation = *entry.second;
+    if (allocation.device != device->ordinal)
+      return false;
+    if (allocation.place >= 0)
+      endShared(allocation.place);
+    return true;
   });
   device->usedBytes = 0;
 }

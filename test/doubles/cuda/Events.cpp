@@ -1,21 +1,60 @@
 //===- Events.cpp - Events of the driver double ---------------------------===//
 
-#include "test/doubles/cuda/Internal.h"
+#include "test/doubles/cuda/Ipc.h"
 
 #include <algorithm>
 
 using namespace pipewright::doubles;
 
-void Record::finish() {
-  std::lock_guard<std::mutex> lock(mutex);
-  done = true;
-  time = std::chrono::steady_clock::now();
-  changed.notify_all();
+namespace {
+
+/// Of an event within this process.
+class LocalRecord final : public Record {
+public:
+  void finish(const VectorClock &clock) override {
+    std::lock_guard<std::mutex> lock(mutex);
+    known = clock;
+    end = std::chrono::steady_clock::now();
+    done = true;
+    changed.notify_all();
+  }
+  void waitUntilDone() override {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return done; });
+  }
+  bool isDone() override {
+    std::lock_guard<std::mutex> lock(mutex);
+    return done;
+  }
+  VectorClock clock() override {
+    std::lock_guard<std::mutex> lock(mutex);
+    return known;
+  }
+  std::chrono::steady_clock::time_point time() override {
+    std::lock_guard<std::mutex> lock(mutex);
+    return end;
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::chrono::steady_clock::time_point end;
+  VectorClock known;
+};
+
+} // namespace
+
+/// The event's last recording at the time of the call; null: there is none.
+static std::shared_ptr<Record> lastOf(const Event &event) {
+  return event.shared ? lastOfShared(event.shared) : event.last;
 }
 
-void Record::waitUntilDone() {
-  std::unique_lock<std::mutex> lock(mutex);
-  changed.wait(lock, [&] { return done; });
+static std::shared_ptr<Record> recordAgain(Event &event) {
+  if (event.shared)
+    return recordShared(event.shared);
+  event.last = std::make_shared<LocalRecord>();
+  return event.last;
 }
 
 static CUresult findEvent(CUevent handle, Event *&event) {
@@ -27,11 +66,21 @@ CUresult CUDAAPI cuEventCreate(CUevent *handle, unsigned flags) {
   Context *context = nullptr;
   if (CUresult result = enter(context))
     return result;
+  const bool timed = !(flags & CU_EVENT_DISABLE_TIMING);
+  const bool isShared = flags & CU_EVENT_INTERPROCESS;
+  if (isShared && timed)
+    return CUDA_ERROR_INVALID_VALUE;
+  int64_t place = -1;
+  std::shared_ptr<SharedEvent> shared;
+  if (isShared && !(shared = makeSharedEvent(context->device->ordinal, place)))
+    return CUDA_ERROR_NOT_SUPPORTED;
   std::lock_guard<std::mutex> lock(state().mutex);
   Event *event = new Event;
   event->context = context;
-  event->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+  event->timed = timed;
   event->blocking = flags & CU_EVENT_BLOCKING_SYNC;
+  event->shared = std::move(shared);
+  event->place = place;
   state().handles.insert(event);
   *handle = reinterpret_cast<CUevent>(event);
   return CUDA_SUCCESS;
@@ -44,6 +93,8 @@ CUresult CUDAAPI cuEventDestroy(CUevent handle) {
   auto *event = reinterpret_cast<Event *>(handle);
   if (!state().handles.erase(event))
     return CUDA_ERROR_INVALID_HANDLE;
+  if (event->place >= 0)
+    endShared(event->place);
   delete event;
   return CUDA_SUCCESS;
 }
@@ -63,18 +114,16 @@ CUresult CUDAAPI cuEventRecord(CUevent handle, CUstream streamHandle) {
   if (stream->capture) {
     if (stream->capture->invalid)
       return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (event->shared)
+      return CUDA_ERROR_NOT_SUPPORTED;
     event->capture = stream->capture;
     event->frontier = stream->frontier;
     return CUDA_SUCCESS;
   }
-  auto record = std::make_shared<Record>();
-  event->last = record;
+  const std::shared_ptr<Record> record = recordAgain(*event);
   event->capture = nullptr;
   push(stream, {{"record event",
-                 [record, stream] {
-                   record->clock = stream->clock;
-                   record->finish();
-                 },
+                 [record, stream] { record->finish(stream->clock); },
                  {}},
                 /*always=*/true,
                 {}});
@@ -132,12 +181,13 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream streamHandle, CUevent handle,
   if (stream->capture || event->capture)
     return waitCaptured(stream, event);
   // An event that was never recorded holds nobody up.
-  if (!event->last)
+  const std::shared_ptr<Record> record = lastOf(*event);
+  if (!record)
     return CUDA_SUCCESS;
   push(stream, {{"wait for event",
-                 [record = event->last, stream] {
+                 [record, stream] {
                    record->waitUntilDone();
-                   stream->clock.join(record->clock);
+                   stream->clock.join(record->clock());
                  },
                  {}},
                 /*always=*/true,
@@ -156,7 +206,7 @@ static CUresult lastRecord(CUevent handle, std::shared_ptr<Record> &record,
     found->capture->invalid = true;
     return CUDA_ERROR_CAPTURED_EVENT;
   }
-  record = found->last;
+  record = lastOf(*found);
   event = found;
   return CUDA_SUCCESS;
 }
@@ -171,12 +221,9 @@ CUresult CUDAAPI cuEventQuery(CUevent handle) {
     return result;
   if (!record)
     return CUDA_SUCCESS;
-  {
-    std::lock_guard<std::mutex> lock(record->mutex);
-    if (!record->done)
-      return CUDA_ERROR_NOT_READY;
-  }
-  learn(record->clock);
+  if (!record->isDone())
+    return CUDA_ERROR_NOT_READY;
+  learn(record->clock());
   return static_cast<CUresult>(context->error.load());
 }
 
@@ -191,7 +238,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent handle) {
   if (!record)
     return CUDA_SUCCESS;
   record->waitUntilDone();
-  learn(record->clock);
+  learn(record->clock());
   return static_cast<CUresult>(context->error.load());
 }
 
@@ -208,13 +255,11 @@ static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
     if (!records[i] || !event->timed)
       return CUDA_ERROR_INVALID_HANDLE;
   }
-  for (const std::shared_ptr<Record> &record : records) {
-    std::lock_guard<std::mutex> lock(record->mutex);
-    if (!record->done)
+  for (const std::shared_ptr<Record> &record : records)
+    if (!record->isDone())
       return CUDA_ERROR_NOT_READY;
-  }
-  *milliseconds = std::chrono::duration<float, std::milli>(records[1]->time -
-                                                           records[0]->time)
+  *milliseconds = std::chrono::duration<float, std::milli>(records[1]->time() -
+                                                           records[0]->time())
                       .count();
   return CUDA_SUCCESS;
 }

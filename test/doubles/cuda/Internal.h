@@ -2,7 +2,7 @@
 //
 // One process-wide State, never destroyed: threads of streams may still run
 // when the process ends. Lock order: State::mutex, then Stream::mutex, then
-// Record::mutex; no lock is held while an operation runs.
+// that of a Record; no lock is held while an operation runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,6 +44,10 @@ struct Allocation {
   /// -1: pinned host memory.
   int device = -1;
   bool registered = false;
+  /// Where it is in the file that other processes open (Ipc.h); -1: nowhere.
+  int64_t place = -1;
+  /// How many times it has been opened: it is another process's. 0: it is not.
+  int opened = 0;
   std::unique_ptr<Shadow> shadow;
 
   uint64_t end() const { return begin + bytes; }
@@ -58,24 +62,31 @@ struct Device {
 };
 
 /// One recording of an event.
-struct Record {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  std::chrono::steady_clock::time_point time;
-  VectorClock clock;
-
-  void finish();
-  void waitUntilDone();
+class Record {
+public:
+  virtual ~Record() = default;
+  /// It is over; the stream's clock. On the thread of the stream.
+  virtual void finish(const VectorClock &clock) = 0;
+  virtual void waitUntilDone() = 0;
+  virtual bool isDone() = 0;
+  /// Once it is over.
+  virtual VectorClock clock() = 0;
+  /// The same, of events that keep times.
+  virtual std::chrono::steady_clock::time_point time() = 0;
 };
 
 struct Capture;
+struct SharedEvent;
 
 struct Event {
   Context *context = nullptr;
   bool timed = true;
   bool blocking = false;
+  /// Of an event within this process.
   std::shared_ptr<Record> last;
+  /// Of one between processes, and its place in the file if it was made here.
+  std::shared_ptr<SharedEvent> shared;
+  int64_t place = -1;
   /// Where it was last recorded, if that was in a capture.
   std::shared_ptr<Capture> capture;
   std::vector<size_t> frontier;
@@ -172,6 +183,7 @@ struct Settings {
   bool log = false;
   bool races = false;
   bool idle = false;
+  bool ipc = true;
   uint64_t queue = 0;
 
   static Settings fromEnvironment();
@@ -261,6 +273,7 @@ void drain(Context *context);
 /// The allocation that holds the address, null if none.
 std::shared_ptr<Allocation> findAllocation(uint64_t address);
 bool mayUse(const Context *context, const Allocation &allocation);
+void insert(const std::shared_ptr<Allocation> &allocation);
 std::string describeAddress(uint64_t address);
 
 /// A pointer that the CPU can follow; DeviceFault otherwise.

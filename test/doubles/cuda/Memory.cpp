@@ -1,6 +1,6 @@
 //===- Memory.cpp - Memory of the driver double ---------------------------===//
 
-#include "test/doubles/cuda/Internal.h"
+#include "test/doubles/cuda/Ipc.h"
 
 #include <cstdio>
 #include <cstring>
@@ -36,6 +36,8 @@ static std::shared_ptr<Allocation> makeAllocation(uint64_t bytes, int device) {
   auto free = [](Allocation *allocation) {
     munmap(allocation->host - pageBytes,
            roundUp(allocation->bytes, pageBytes) + 2 * pageBytes);
+    if (allocation->place >= 0)
+      dropShared(allocation->place, allocation->bytes);
     delete allocation;
   };
   std::shared_ptr<Allocation> allocation(new Allocation, free);
@@ -44,6 +46,11 @@ static std::shared_ptr<Allocation> makeAllocation(uint64_t bytes, int device) {
   allocation->device = device;
   allocation->begin =
       reinterpret_cast<uint64_t>(host) | (device < 0 ? 0 : deviceBit);
+  if (device >= 0) {
+    allocation->place = addShared(SharedKind::Memory, bytes, device);
+    if (allocation->place >= 0 && !mapShared(allocation->place, bytes, host))
+      return nullptr;
+  }
   return allocation;
 }
 
@@ -124,8 +131,9 @@ void *pipewright::doubles::map(const void *address, size_t bytes,
                    bytes, what);
 }
 
-static void insert(const std::shared_ptr<Allocation> &allocation) {
-  if (state().settings.races && allocation->device >= 0)
+void pipewright::doubles::insert(
+    const std::shared_ptr<Allocation> &allocation) {
+  if (state().settings.races && allocation->device >= 0 && !allocation->opened)
     allocation->shadow = std::make_unique<Shadow>(allocation->bytes);
   std::unique_lock<std::shared_mutex> lock(state().memoryMutex);
   state().allocations[allocation->begin] = allocation;
@@ -138,10 +146,12 @@ static bool release(uint64_t begin, bool onDevice) {
   std::unique_lock<std::shared_mutex> lock(all.memoryMutex);
   auto found = all.allocations.find(begin);
   if (found == all.allocations.end() || found->second->registered ||
-      (found->second->device >= 0) != onDevice)
+      found->second->opened || (found->second->device >= 0) != onDevice)
     return false;
   if (onDevice)
     all.devices[found->second->device]->usedBytes -= found->second->bytes;
+  if (found->second->place >= 0)
+    endShared(found->second->place);
   if (all.pendingWork > 0)
     all.quarantine.push_back(found->second);
   all.allocations.erase(found);

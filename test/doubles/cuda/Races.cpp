@@ -2,9 +2,26 @@
 
 #include "test/doubles/cuda/Races.h"
 
-#include <map>
-
 using namespace pipewright::doubles;
+
+std::vector<VectorClock::Tick> VectorClock::all(uint32_t self) const {
+  std::vector<Tick> found;
+  for (size_t i = 0; i < ticks.size(); ++i)
+    if (ticks[i])
+      found.push_back({self, static_cast<uint32_t>(i), ticks[i]});
+  for (const auto &[key, tick] : elsewhere)
+    found.push_back({key.first, key.second, tick});
+  return found;
+}
+
+void VectorClock::join(const Tick &other, uint32_t self) {
+  if (other.process == self) {
+    set(other.stream, std::max(of(other.stream), other.tick));
+    return;
+  }
+  uint64_t &known = elsewhere[{other.process, other.stream}];
+  known = std::max(known, other.tick);
+}
 
 namespace {
 struct Names {

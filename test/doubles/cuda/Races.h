@@ -12,10 +12,13 @@
 #ifndef PIPEWRIGHT_TEST_DOUBLES_CUDA_RACES_H
 #define PIPEWRIGHT_TEST_DOUBLES_CUDA_RACES_H
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pipewright::doubles {
@@ -34,11 +37,24 @@ public:
     if (other.ticks.size() > ticks.size())
       ticks.resize(other.ticks.size());
     for (size_t i = 0; i < other.ticks.size(); ++i)
-      ticks[i] = ticks[i] < other.ticks[i] ? other.ticks[i] : ticks[i];
+      ticks[i] = std::max(ticks[i], other.ticks[i]);
+    for (const auto &[key, tick] : other.elsewhere)
+      elsewhere[key] = std::max(elsewhere[key], tick);
   }
+
+  /// An entry as all processes understand it.
+  struct Tick {
+    uint32_t process = 0, stream = 0;
+    uint64_t tick = 0;
+  };
+  /// `self` is this process.
+  std::vector<Tick> all(uint32_t self) const;
+  void join(const Tick &other, uint32_t self);
 
 private:
   std::vector<uint64_t> ticks;
+  /// Of other processes, by process and stream.
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> elsewhere;
 };
 
 /// Who touched each part of an allocation last.

@@ -66,6 +66,7 @@ Settings Settings::fromEnvironment() {
   settings.log = number("PIPEWRIGHT_DOUBLE_LOG", 0);
   settings.races = number("PIPEWRIGHT_DOUBLE_RACES", 0);
   settings.idle = number("PIPEWRIGHT_DOUBLE_IDLE", 0);
+  settings.ipc = number("PIPEWRIGHT_DOUBLE_IPC", 1);
   settings.queue = number("PIPEWRIGHT_DOUBLE_QUEUE", 0);
   return settings;
 }
@@ -184,6 +185,7 @@ static const ErrorText errorTexts[] = {
           "no kernel image is available for execution on the device"),
     ERROR(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
           "peer access is not supported between these two devices"),
+    ERROR(CUDA_ERROR_MAP_FAILED, "mapping of buffer object failed"),
     ERROR(CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed"),
     ERROR(CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
           "the provided PTX was compiled with an unsupported toolchain."),
@@ -295,6 +297,18 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *id, int length, CUdevice device) {
   if (!findDevice(device))
     return CUDA_ERROR_INVALID_DEVICE;
   std::snprintf(id, length, "0000:%02X:00.0", device + 1);
+  return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceGetByPCIBusId(CUdevice *device, const char *id) {
+  if (CUresult result = enterWithoutContext())
+    return result;
+  unsigned number = 0;
+  if (!id || std::sscanf(id, "0000:%x:00.0", &number) != 1)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!findDevice(static_cast<int>(number) - 1))
+    return CUDA_ERROR_INVALID_DEVICE;
+  *device = static_cast<int>(number) - 1;
   return CUDA_SUCCESS;
 }
 
