@@ -80,6 +80,7 @@ static std::string layersOf(Region &body) {
 
 static StagePlan planOfStage(const pipe::Stages &stages, int32_t number,
                              const MachineModel &machine) {
+  SymbolTableCollection kernels;
   pipe::StageOp op = stages[number];
   StagePlan plan;
   plan.rank = op.getRank().value_or(0);
@@ -87,9 +88,11 @@ static StagePlan planOfStage(const pipe::Stages &stages, int32_t number,
   for (const pipe::WeightGroup &weight : stages.weights())
     if (weight.isTrained() && weight.owner() == number)
       plan.parameters += weight.weight.getTensorType().getNumElements();
-  plan.forwardFlops = workOf(op.getForward().getBodyRegion(), machine).flops;
+  plan.forwardFlops =
+      workOf(op.getForward().getBodyRegion(), machine, kernels).flops;
   if (pipe::BackwardOp backward = op.getBackward())
-    plan.backwardFlops = workOf(backward.getBodyRegion(), machine).flops;
+    plan.backwardFlops =
+        workOf(backward.getBodyRegion(), machine, kernels).flops;
   for (const pipe::StageLink &link : stages.links())
     if (link.from == number)
       plan.outputBytes += link.bytes;

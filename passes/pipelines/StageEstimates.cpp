@@ -8,6 +8,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <array>
+
 using namespace mlir;
 
 namespace pipewright {
@@ -83,9 +85,20 @@ static schedules::StageCosts costsOf(OpCost sum, int64_t stage,
 schedules::TaskCosts StageEstimates::ofCut(const pipe::CutModel &cut,
                                            schedules::TaskCosts links) const {
   std::vector<OpCost> sums(cut.weightBytes.size());
-  for (auto [op, stage] : llvm::zip_equal(ops, cut.stageOfOp))
-    if (stage >= 0)
-      add(sums[stage], op);
+  std::vector<std::array<double, 2>> mostKept(sums.size(), {0, 0});
+  for (auto [op, stage] : llvm::zip_equal(ops, cut.stageOfOp)) {
+    if (stage < 0)
+      continue;
+    add(sums[stage], op);
+    auto &[most, next] = mostKept[stage];
+    next = std::max(next, std::min(most, op.keptBytes));
+    most = std::max(most, op.keptBytes);
+  }
+  // Where runs of layers begin with the stage there may be one less, and what
+  // comes before the first one is given.
+  if (recomputes && !choosesKept)
+    for (auto [sum, most] : llvm::zip_equal(sums, mostKept))
+      sum.keptBytes -= most[0] + most[1];
   // Nothing reads the last product of a stage there.
   for (auto [sum, layer] : llvm::zip_equal(sums, cut.lastLayers)) {
     if (!recomputes || layer < 0)

@@ -23,10 +23,9 @@ class StageEstimates {
 public:
   /// Stages take no less than this share of an estimate: code may be fused
   /// otherwise, and what is kept is chosen for each stage.
-  double slack() const { return choosesKept ? 0.9 : 0.96; }
-  /// Nor do they keep less than this share: where layers are computed again it
-  /// makes a difference where in one a stage begins.
-  double keptSlack() const { return recomputes ? 0.4 : 0.9; }
+  double slack() const { return choosesKept ? 0.85 : 0.96; }
+  /// Nor do they keep less than this share.
+  double keptSlack() const { return choosesKept ? 0.7 : 0.9; }
 
   /// Of `imported`, at the import level, as `options` say but for the cut; none
   /// where it has no two layers to cut between. Ranks have to be alike.

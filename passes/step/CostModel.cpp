@@ -27,9 +27,9 @@ static int64_t bytesOf(ValueRange values) {
   return bytes;
 }
 
-static int64_t flopsOf(Operation *op) {
+static int64_t flopsOf(Operation *op, SymbolTableCollection &kernels) {
   if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
-    auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+    auto kernel = kernels.lookupNearestSymbolFrom<func::FuncOp>(
         launch, launch.getKernel());
     int64_t flops = 0;
     if (kernel)
@@ -64,14 +64,14 @@ static double arithmeticSeconds(Operation *op, int64_t flops,
 }
 
 BodyWork workOf(llvm::iterator_range<Block::iterator> body,
-                const MachineModel &machine) {
+                const MachineModel &machine, SymbolTableCollection &kernels) {
   BodyWork work;
   for (Operation &op : body) {
     if (isa<nn::ViewOpInterface, nn::SubviewOp, nn::ParameterOp,
             nn::ConstantOp>(op) ||
         op.hasTrait<OpTrait::IsTerminator>())
       continue;
-    int64_t flops = flopsOf(&op);
+    int64_t flops = flopsOf(&op, kernels);
     work.flops += flops;
     double traffic = (bytesOf(op.getOperands()) + bytesOf(op.getResults())) /
                      machine.bandwidth;
@@ -292,13 +292,14 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
   // Never zero: a task that takes no time has no place in a timeline.
   constexpr double least = 1e-7;
   schedules::TaskCosts costs = costsOfLinks(module, machine);
+  SymbolTableCollection kernels;
   for (auto [number, stage] : llvm::enumerate(module.getOps<pipe::StageOp>())) {
     schedules::StageCosts cost;
     const MachineModel own =
         machineOfStage(machine, stage, number, rankOfStage);
     auto secondsOf = [&](Operation *body) {
-      return std::max(least,
-                      body ? workOf(body->getRegion(0), own).seconds : 0);
+      return std::max(
+          least, body ? workOf(body->getRegion(0), own, kernels).seconds : 0);
     };
     if (mode == pipe::StepMode::evaluate) {
       cost.forward = secondsOf(stage.getEvaluate());

@@ -21,11 +21,13 @@ struct BodyWork {
 };
 
 /// The work of a body, or a part of one: nn ops, or launches of kernels whose
-/// bodies are in the module.
+/// bodies are in the module; `kernels` are those that were found before.
 BodyWork workOf(llvm::iterator_range<mlir::Block::iterator> body,
-                const MachineModel &machine);
-inline BodyWork workOf(mlir::Region &body, const MachineModel &machine) {
-  return workOf(body.front(), machine);
+                const MachineModel &machine,
+                mlir::SymbolTableCollection &kernels);
+inline BodyWork workOf(mlir::Region &body, const MachineModel &machine,
+                       mlir::SymbolTableCollection &kernels) {
+  return workOf(body.front(), machine, kernels);
 }
 
 /// What a micro-batch keeps on the rank of a stage between forward and

@@ -57,6 +57,7 @@ private:
 
   std::vector<OpCost> costs;
   const MachineModel &machine;
+  SymbolTableCollection kernels;
 };
 
 } // namespace
@@ -74,8 +75,9 @@ void OpCosts::addSeconds(Operation *body, double OpCost::*place) {
     return;
   Block &block = body->getRegion(0).front();
   for (auto op = block.begin(); op != block.end(); ++op)
-    share(op->getLoc(), place,
-          workOf(llvm::make_range(op, std::next(op)), machine).seconds);
+    share(
+        op->getLoc(), place,
+        workOf(llvm::make_range(op, std::next(op)), machine, kernels).seconds);
 }
 
 void OpCosts::addKept(ArrayRef<Value> values, double OpCost::*place) {

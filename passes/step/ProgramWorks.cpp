@@ -34,9 +34,10 @@ public:
 
 private:
   int32_t numberOf(const Content &content, Type type, int32_t from, int32_t to);
-  double shareOf(TaskOp task, Operation *part) const;
+  double shareOf(TaskOp task, Operation *part);
 
   const Stages &stages;
+  SymbolTableCollection kernels;
   std::vector<schedules::Work> works;
   /// What each rank posts of collectives, in its order.
   std::vector<std::vector<int32_t>> posted;
@@ -61,12 +62,15 @@ int32_t ProgramReader::numberOf(const Content &content, Type type, int32_t from,
 
 /// Of the time of a task, by the cost model of a core: a ratio, of which that
 /// is good enough.
-double ProgramReader::shareOf(TaskOp task, Operation *part) const {
+double ProgramReader::shareOf(TaskOp task, Operation *part) {
   const MachineModel machine;
   StageOp stage = stages.stageOf(task.getStageAttr());
   const double all =
-      workOf(stage.bodyOf(task.getKind())->getRegion(0), machine).seconds;
-  return all > 0 ? workOf(opsRunBy(stages, part), machine).seconds / all : 0;
+      workOf(stage.bodyOf(task.getKind())->getRegion(0), machine, kernels)
+          .seconds;
+  return all > 0
+             ? workOf(opsRunBy(stages, part), machine, kernels).seconds / all
+             : 0;
 }
 
 /// What is received, where that is of no stage edge.

@@ -57,8 +57,9 @@ private:
 
 class ProgramBuffersVerifier {
 public:
-  ProgramBuffersVerifier(RankArena &arena, const BodyWrites &bodyWrites)
-      : arena(arena), bodyWrites(bodyWrites) {}
+  ProgramBuffersVerifier(RankArena &arena, const BodyWrites &bodyWrites,
+                         const Stages &stages)
+      : arena(arena), bodyWrites(bodyWrites), stages(stages) {}
 
   LogicalResult verify(RankOp program);
 
@@ -76,6 +77,7 @@ private:
 
   RankArena &arena;
   const BodyWrites &bodyWrites;
+  const Stages &stages;
   SymbolicMemory memory;
   /// By stage and by offset of the arena: which version of the weights is
   /// there; and the first task that read version -1 from a slot.
@@ -217,9 +219,7 @@ ProgramBuffersVerifier::writesOf(Operation &op) {
         sizes.push_back(bytesOf(result));
       else if (isa<StashType, HandoverType>(result.getType()))
         sizes.push_back(
-            StashLayout(SymbolTable::lookupNearestSymbolFrom<StageOp>(
-                            op.getParentOp(), task.getStageAttr()),
-                        result.getType())
+            StashLayout(stages.stageOf(task.getStageAttr()), result.getType())
                 .bytes);
     }
   } else if (auto together = dyn_cast<CollectiveOp>(op)) {
@@ -279,12 +279,10 @@ LogicalResult ProgramBuffersVerifier::verifyUnderWay(
 }
 
 /// As long as what it makes.
-static int64_t bytesOfHeld(HoldOp op) {
+static int64_t bytesOfHeld(HoldOp op, const Stages &stages) {
   if (auto bytes = dyn_cast<RankedTensorType>(op.getResult().getType()))
     return byteSize(bytes);
-  return StashLayout(SymbolTable::lookupNearestSymbolFrom<StageOp>(
-                         op->getParentOp(), op.getStageAttr()))
-      .bytes;
+  return StashLayout(stages.stageOf(op.getStageAttr())).bytes;
 }
 
 /// What its task takes is still there, and what that makes is not in use by
@@ -305,8 +303,7 @@ LogicalResult ProgramBuffersVerifier::verifyResume(ResumeOp resume) {
       writes.push_back(memory.bufferOf(result));
       memory.write(result, writes.back());
     }
-  auto stage = SymbolTable::lookupNearestSymbolFrom<StageOp>(
-      resume->getParentOp(), task.getStageAttr());
+  auto stage = stages.stageOf(task.getStageAttr());
   auto found = bodyWrites.find(stage.bodyOf(task.getKind()));
   if (found != bodyWrites.end())
     llvm::append_range(writes, found->second);
@@ -343,7 +340,7 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   }
   // It is where it was, as something else.
   if (auto hold = dyn_cast<HoldOp>(op)) {
-    int64_t bytes = bytesOfHeld(hold);
+    int64_t bytes = bytesOfHeld(hold, stages);
     if (reads.front().getBytes() != bytes)
       return op.emitOpError("expects ")
              << bytes << " bytes, but takes " << reads.front();
@@ -359,8 +356,7 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   if (auto task = dyn_cast<TaskOp>(op)) {
     if (failed(verifyVersion(task)))
       return failure();
-    auto stage = SymbolTable::lookupNearestSymbolFrom<StageOp>(
-        op.getParentOp(), task.getStageAttr());
+    auto stage = stages.stageOf(task.getStageAttr());
     auto found = bodyWrites.find(stage.bodyOf(task.getKind()));
     if (found != bodyWrites.end()) {
       for (BufferAttr scratch : found->second) {
@@ -406,6 +402,7 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
 
 LogicalResult pipewright::pipe::verifyBuffers(RankArena &arena,
                                               const BodyWrites &bodyWrites,
-                                              RankOp program) {
-  return ProgramBuffersVerifier(arena, bodyWrites).verify(program);
+                                              RankOp program,
+                                              const Stages &stages) {
+  return ProgramBuffersVerifier(arena, bodyWrites, stages).verify(program);
 }

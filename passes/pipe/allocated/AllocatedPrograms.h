@@ -8,6 +8,7 @@
 #define PIPEWRIGHT_PASSES_PIPE_ALLOCATED_ALLOCATEDPROGRAMS_H
 
 #include "passes/pipe/allocated/AllocatedBodies.h"
+#include "passes/step/Stages.h"
 
 namespace pipewright::pipe {
 
@@ -17,7 +18,8 @@ using BodyWrites = llvm::DenseMap<mlir::Operation *, std::vector<BufferAttr>>;
 /// Fails, with a diagnostic, where an op of a program has no buffers, or others
 /// than it needs, or finds another value in them than it wants.
 mlir::LogicalResult verifyBuffers(RankArena &arena,
-                                  const BodyWrites &bodyWrites, RankOp program);
+                                  const BodyWrites &bodyWrites, RankOp program,
+                                  const Stages &stages);
 
 } // namespace pipewright::pipe
 

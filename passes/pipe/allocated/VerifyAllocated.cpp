@@ -476,7 +476,7 @@ private:
     for (RankOp program : programs)
       if (failed(verifyGradients(arena, program)) ||
           failed(verifyWeights(arena, program, stages)) ||
-          failed(verifyBuffers(arena, writes, program)))
+          failed(verifyBuffers(arena, writes, program, stages)))
         return failure();
     return success();
   }

@@ -139,6 +139,7 @@ Kept keepPercent(ForwardOp forward, BackwardOp backward, int64_t percent,
     add(argument);
   const llvm::DenseMap<Operation *, int64_t> layerOf = layersByOp(block);
   SmallVector<int64_t> layers;
+  SymbolTableCollection none;
   for (Operation *op : opsOfInputs(block)) {
     if (isa<ReportOp, nn::AssignStateOp>(op))
       continue;
@@ -146,7 +147,8 @@ Kept keepPercent(ForwardOp forward, BackwardOp backward, int64_t percent,
     layers.push_back(layerOf.lookup(op));
     const Block::iterator place(op);
     node.seconds =
-        workOf(llvm::make_range(place, std::next(place)), machine).seconds;
+        workOf(llvm::make_range(place, std::next(place)), machine, none)
+            .seconds;
     for (Value operand : op->getOperands())
       if (auto known = numberOf.find(baseOf(operand)); known != numberOf.end())
         node.operands.push_back(known->second);

@@ -364,7 +364,8 @@ static FailureOr<StageRanks> ranksOf(const ModelOps &model, Method::Kind method,
   const ProgramFields program = programOf(module);
   const int64_t places = program.ranks.value_or(cut.stages);
   Region &body = function.getBody();
-  const double best = workOf(body, machine->ofBestRank()).seconds;
+  SymbolTableCollection none;
+  const double best = workOf(body, machine->ofBestRank(), none).seconds;
   std::vector<int64_t> rankOfStage = cut.rankOfStage.vec();
   for (int64_t stage = 0; cut.rankOfStage.empty() && stage < cut.stages;
        ++stage)
@@ -376,7 +377,7 @@ static FailureOr<StageRanks> ranksOf(const ModelOps &model, Method::Kind method,
     for (size_t copy = 0; copy < copies; ++copy) {
       const MachineModel own = machine->ofRank(
           rankOfStage[copy * cut.stages + stage], places, program.replicas);
-      slowness += workOf(body, own).seconds / best;
+      slowness += workOf(body, own, none).seconds / best;
       memory = std::min(memory, own.memory);
     }
     ranks.slowness.push_back(slowness / static_cast<double>(copies));

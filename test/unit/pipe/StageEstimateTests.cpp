@@ -116,8 +116,8 @@ static std::pair<double, double> worstAndAll(const schedules::TaskCosts &costs,
 }
 
 TEST_P(StageEstimate, IsCloseToWhatStagesTake) {
-  for (llvm::StringRef remat :
-       {"none", "pointwise", "keep:50", "every:1", "full"})
+  for (llvm::StringRef remat : {"none", "pointwise", "keep:75", "keep:50",
+                                "keep:25", "every:1", "every:2", "full"})
     for (int64_t stages : {2, 3, 4}) {
       double slack = 1, keptSlack = 1;
       const schedules::TaskCosts made = costsOfMade(stages, remat),
