@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """Published measurements of pipelines beside what the simulator says of the same configurations.
 
-    tools/bench/published.py [--groups primus,zero-bubble,bubble-rates,bpipe,torchtitan]
-                             [--primus-micro-batches M]
+    tools/bench/published.py [--groups primus,zero-bubble,bubble-rates,bpipe,torchtitan,
+                                       breadth-first] [--primus-micro-batches M]
 
 Nothing is compiled or run: `pipewright schedules` simulates each schedule from times of one stage,
 published ones where there are any, else those of a stage's operations; `pipewright estimate` takes
 the utilization of a stage. Prints a Markdown table, of which `ratio` is predicted / published, and
-for each group whether the predicted order of merit is the published one.
+for each group whether the predicted order of merit is the published one. Of breadth-first pipelines
+only the order is published here: the paper's figure was not read off.
 """
 
 import argparse
@@ -80,6 +81,15 @@ TORCHTITAN = {"1f1b": (100, 82.5), "interleaved": (128, 72.7)}
 TORCHTITAN_RANKS = 8
 TORCHTITAN_MICRO_BATCHES = {"M=8": {"1f1b": 8, "interleaved": 8}, "M=8, 16": {"1f1b": 8, "interleaved": 16}}
 
+# Lamy-Poirier, "Breadth-First Pipeline Parallelism" (arXiv 2211.05953), figure 2: 64 V100 on 8 DGX-1,
+# 8 ranks of 8 GPUs that share each layer, no replicas, micro-batches of one sample, a model of 52
+# billion parameters. Both orders of loops shorten the bubble; depth first loses to the network.
+BREADTH_RANKS, BREADTH_SPLIT, BREADTH_LAYERS, BREADTH_WIDTH, BREADTH_POSITIONS = 8, 8, 64, 8192, 1024
+BREADTH_LOOPS, BREADTH_MICRO_BATCHES = (1, 2, 4, 8), (8, 16, 32, 64)
+# Operations per second: half of a V100's peak (data sheet) [assumed]. Bytes per second of a GPU, of
+# which two share an adapter of 100 Gb/s (DGX-1 white paper); each sends its rank's whole message.
+BREADTH_FLOPS, BREADTH_LINK = 125e12 / 2, 6.25e9
+
 
 def simulate(schedule, ranks, micro_batches, *options):
     """The row of `pipewright schedules` for one schedule."""
@@ -87,19 +97,23 @@ def simulate(schedule, ranks, micro_batches, *options):
                             micro_batches, "--table", "json", *options]))[0]
 
 
-def order_of_merit(published, predicted, noise=1e-6):
-    """Kendall's tau of two dictionaries with the same keys, and the pairs that differ."""
+def pairs_of(published):
+    """Whose figure is greater, and whose is less."""
     pairs = [(a, b) for a, b in combinations(published, 2) if published[a] != published[b]]
+    return [(a, b) if published[a] > published[b] else (b, a) for a, b in pairs]
+
+
+def order_of_merit(pairs, predicted, noise=1e-6):
+    """Kendall's tau of pairs of a better and a worse one, and the pairs that differ."""
     differ, score = [], 0
-    for a, b in pairs:
-        better = published[a] > published[b]
-        if abs(predicted[a] - predicted[b]) <= noise * abs(predicted[a]):
-            differ.append(f"{a} = {b}")
-        elif better == (predicted[a] > predicted[b]):
+    for better, worse in pairs:
+        if abs(predicted[better] - predicted[worse]) <= noise * abs(predicted[better]):
+            differ.append(f"{better} = {worse}")
+        elif predicted[better] > predicted[worse]:
             score += 1
         else:
             score -= 1
-            differ.append(f"{a} {'>' if not better else '<'} {b}")
+            differ.append(f"{better} < {worse}")
     return score / len(pairs), differ
 
 
@@ -118,10 +132,10 @@ class Report:
         """A row for each key, and the order of all."""
         for key in published:
             self.row(f"{what}: {key}", [published[key]], [predicted[key]], digits)
-        self.order(what, published, predicted)
+        self.order(what, pairs_of(published), predicted)
 
-    def order(self, what, published, predicted):
-        tau, differ = order_of_merit(published, predicted)
+    def order(self, what, pairs, predicted):
+        tau, differ = order_of_merit(pairs, predicted)
         verdict = f"predicted {', '.join(differ)}" if differ else "the same order"
         self.lines.append(f"- {what}: tau {tau:.2f}, {verdict}")
 
@@ -203,7 +217,8 @@ def zero_bubble(report):
         name = f"zero bubble, {model}, M={micro_batches}"
         report.row(f"{name}, samples/s/GPU: {' / '.join(ZERO_BUBBLE_NAMES)}", published, predicted,
                    1 if model == "1.5B" else 2)
-        report.order(name, dict(zip(ZERO_BUBBLE_NAMES, published)), dict(zip(ZERO_BUBBLE_NAMES, predicted)))
+        report.order(name, pairs_of(dict(zip(ZERO_BUBBLE_NAMES, published))),
+                     dict(zip(ZERO_BUBBLE_NAMES, predicted)))
 
 
 def bubble_rates(report):
@@ -243,9 +258,36 @@ def torchtitan(report):
                          {key: value / figures["1f1b"] for key, value in figures.items()}, 2)
 
 
+def breadth_first(report):
+    """Shares of the ideal step. A layer of width w has 24 w^2 operations of a token's forward, and 2 w
+    for each position that attention reads, of which it is half of them."""
+    width, positions = BREADTH_WIDTH, BREADTH_POSITIONS
+    flops = (24 * width ** 2 + 2 * width * positions) * positions * BREADTH_LAYERS / BREADTH_RANKS
+    forward = 1e3 * flops / BREADTH_SPLIT / BREADTH_FLOPS
+    message = 1e3 * (2 * positions * width / BREADTH_LINK + LINK_LATENCY)
+    for micro_batches in BREADTH_MICRO_BATCHES:
+        shares = {}
+        for order, schedule in (("depth", "interleaved"), ("breadth", "breadth-first")):
+            for loops in BREADTH_LOOPS:
+                plain = "1f1b" if order == "depth" else "gpipe"
+                row = simulate(plain if loops == 1 else schedule, BREADTH_RANKS, micro_batches, "--times",
+                               f"F={forward},B={2 * forward}", "--latency", message,
+                               *(["--loops", loops] if loops > 1 else []))
+                shares[f"{order}-first x {loops}"] = 3 * forward * micro_batches / row["step"]
+            values = " / ".join(f"{100 * shares[f'{order}-first x {loops}']:.1f}" for loops in BREADTH_LOOPS)
+            print(f"| {order}-first, M={micro_batches}, % of the ideal: "
+                  f"{' / '.join(map(str, BREADTH_LOOPS))} loops | order | {values} | |", flush=True)
+        names = [[f"{order}-first x {loops}" for loops in BREADTH_LOOPS] for order in ("breadth", "depth")]
+        report.order(f"breadth-first, M={micro_batches}, more loops", list(zip(names[0][1:], names[0])), shares)
+        report.order(f"depth-first, M={micro_batches}, more loops than one",
+                     [(name, names[1][0]) for name in names[1][1:]], shares)
+        report.order(f"breadth-first before depth-first, M={micro_batches}",
+                     list(zip(names[0][1:], names[1][1:])), shares)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--groups", default="primus,zero-bubble,bubble-rates,bpipe,torchtitan")
+    parser.add_argument("--groups", default="primus,zero-bubble,bubble-rates,bpipe,torchtitan,breadth-first")
     parser.add_argument("--primus-micro-batches", type=int, default=PRIMUS_MICRO_BATCHES)
     a = parser.parse_args()
     report = Report()
@@ -253,7 +295,8 @@ def main():
         groups = {"primus": lambda: primus(report, a.primus_micro_batches, folder),
                   "zero-bubble": lambda: zero_bubble(report),
                   "bubble-rates": lambda: bubble_rates(report),
-                  "bpipe": lambda: bpipe(report), "torchtitan": lambda: torchtitan(report)}
+                  "bpipe": lambda: bpipe(report), "torchtitan": lambda: torchtitan(report),
+                  "breadth-first": lambda: breadth_first(report)}
         for name in a.groups.split(","):
             if name not in groups:
                 parser.error(f"--groups: expects some of {', '.join(groups)}, but got '{name}'")
