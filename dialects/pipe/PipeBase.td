@@ -27,6 +27,9 @@ def Pipe_Dialect : Dialect {
     /// On the module, until it is cut: arrays of the name of a module of the
     /// model and the seconds that it was measured to take, in their order.
     static constexpr llvm::StringLiteral kLayerTimes = "pipe.layer_times";
+    /// On the module, until it is cut: the seconds that each op of its function is
+    /// predicted to take of a micro-batch, there and back, in their order.
+    static constexpr llvm::StringLiteral kOpSeconds = "pipe.op_seconds";
     /// On ops of stage bodies: an array of `#pipe.buffer`, one per result.
     static constexpr llvm::StringLiteral kBuffers = "pipe.buffers";
   }];

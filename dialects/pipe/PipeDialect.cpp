@@ -116,6 +116,14 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
              << name << "' to be names of a module's modules with seconds";
     return success();
   }
+  if (name == kOpSeconds) {
+    auto seconds = dyn_cast<DenseF64ArrayAttr>(attribute.getValue());
+    if (!isa<ModuleOp>(op) || !seconds ||
+        llvm::any_of(seconds.asArrayRef(), [](double s) { return !(s >= 0); }))
+      return op->emitOpError("expects '")
+             << name << "' to be seconds of the ops of a module's function";
+    return success();
+  }
   return op->emitOpError("has an unknown attribute '") << name << "'";
 }
 

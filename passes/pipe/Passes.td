@@ -33,7 +33,8 @@ def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
     its floating point operations (`flops`); with `memory`, the bytes of its
     weights, gradients and optimizer states, and for each micro-batch that 1F1B
     has in flight there, of what its gradients need; with `time`, the seconds
-    that `pipe.layer_times` says for its modules. Others' algorithms
+    that `pipe.layer_times` says for its modules. `step` counts operations, or
+    the seconds that `pipe.op_seconds` says for each op. Others' algorithms
     (passes/planning/PeerPartitions.h) cut between modules as well.
 
     *What is sent.* A value that several stages use is returned once for each of
@@ -60,7 +61,8 @@ def PipePartitionStages : Pass<"pipe-partition-stages", "::mlir::ModuleOp"> {
     Option<"stages", "stages", "int64_t", "1", "Number of stages">,
     Option<"balance", "balance", "std::string", "\"flops\"",
            "What stages get equal shares of: uniform (layers), parameters, "
-           "flops, step (flops, for the shortest step of 1f1b), scopes (flops, "
+           "flops, step (flops, or pipe.op_seconds, for the shortest step of 1f1b), "
+           "scopes (flops, "
            "with modules whole), memory, time:FILE (of pipe.layer_times), "
            "type:REGEX (nodes whose name or op matches); or manual:N,N,... (the "
            "layers of each), annotated[:NAME] (the stages of "

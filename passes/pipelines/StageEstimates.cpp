@@ -49,6 +49,13 @@ StageEstimates::of(ModuleOp imported, const StagedPipelineOptions &options,
   return estimates;
 }
 
+std::vector<double> StageEstimates::secondsOfOps() const {
+  std::vector<double> seconds;
+  for (const OpCost &op : ops)
+    seconds.push_back(op.forward + op.backward + op.recompute);
+  return seconds;
+}
+
 static void add(OpCost &sum, const OpCost &op) {
   sum.forward += op.forward;
   sum.backward += op.backward;

@@ -37,6 +37,9 @@ public:
   schedules::TaskCosts ofCut(const pipe::CutModel &cut,
                              schedules::TaskCosts links) const;
 
+  /// By op of the model's function: seconds of a micro-batch, there and back.
+  std::vector<double> secondsOfOps() const;
+
 private:
   std::vector<OpCost> ops;
   /// Whether products may be computed again.

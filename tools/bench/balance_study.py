@@ -3,12 +3,18 @@
 
     tools/bench/balance_study.py MODEL.onnx [--batch 128] [--ranks 2,4] [--micro-batches 1,8,16]
                                  [--rounds 3] [--picture OUT.svg]
+    tools/bench/balance_study.py MODEL.onnx --predicted cpu,h100-bf16 [--ranks 2,3,4,5,6,7,8]
+                                 [--micro-batch-size 16] [--loss softmax-cross-entropy]
 
 For each number of micro-batches of one batch, `pipewright profile` measures the model's modules; for
 each cut, one rank runs the stages of all ranks one after the other, alone, and `plan --task-times`
 simulates 1F1B with the medians. With 2 ranks the pipeline runs as well, a core for each rank. Steps
 are relative to all work on one core, so that K ranks can reach 1/K. Prints a Markdown table for each
 number of ranks. VGG19: `tools/reference/export_models.py vgg19 vgg19.onnx`.
+
+With --predicted nothing runs: a row for each machine says what a step of 1F1B with twice as many
+micro-batches as ranks is predicted to take if stages have as many operations (`flops`), and how
+much less of it the cut of `step` takes.
 """
 
 import argparse
@@ -83,6 +89,23 @@ class Study:
                 "arena": max(rank["arena_bytes"] for rank in plan["ranks"])}
 
 
+def predicted_seconds(a, machine, ranks, balance):
+    text = call([find_pipewright(), "plan", a.model, "--loss", a.loss, "--ranks", ranks, "--micro-batches",
+                 2 * ranks, "--micro-batch-size", a.micro_batch_size, "--schedule", "1f1b", "--machine",
+                 machine, "--balance", balance, "--json"], "plan")
+    # Behind a remark on the cut.
+    return json.loads(text[text.index("{"):])["predicted_step_seconds"]
+
+
+def predicted_row(a, machine, ranks):
+    """Milliseconds with the cut of `flops`, and what `step` saves of them."""
+    cells = []
+    for count in ranks:
+        flops, step = (predicted_seconds(a, machine, count, balance) for balance in ("flops", "step"))
+        cells.append(f"{1e3 * flops:.4g}, {round(1 - step / flops, 4) + 0:.1%}")
+    return f"| {Path(a.model).stem}, {machine} | " + " | ".join(cells) + " |"
+
+
 def bar_chart(rows, path):
     """Steps of the methods as bars, a group for each number of ranks and micro-batches."""
     left, height, width = 190, 16, 420
@@ -111,18 +134,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--ranks", default="2,4")
+    parser.add_argument("--ranks")
     parser.add_argument("--micro-batches", default="1,8,16")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--picture")
+    parser.add_argument("--predicted", help="machines; run nothing")
+    parser.add_argument("--micro-batch-size", type=int, default=16, help="of --predicted")
+    parser.add_argument("--loss", default="softmax-cross-entropy", help="of --predicted")
     arguments = parser.parse_args()
+    ranks_asked = arguments.ranks or ("2,3,4,5,6,7,8" if arguments.predicted else "2,4")
+    ranks_asked = [int(count) for count in ranks_asked.split(",")]
+    if arguments.predicted:
+        print("| ranks | " + " | ".join(map(str, ranks_asked)) + " |")
+        print("|---" * (len(ranks_asked) + 1) + "|")
+        for machine in arguments.predicted.split(","):
+            print(predicted_row(arguments, machine, ranks_asked), flush=True)
+        return
     groups = []
     with tempfile.TemporaryDirectory() as work:
         study = Study(arguments, work)
         counts = [int(count) for count in arguments.micro_batches.split(",")]
         times = {count: study.profile(count) for count in counts}
-        for ranks in map(int, arguments.ranks.split(",")):
+        for ranks in ranks_asked:
             measured = " (measured)" if ranks == 2 else ""
             print(f"\n| {ranks} ranks | " + " | ".join(
                 f"M={count}{measured} | MB" for count in counts) + " |")

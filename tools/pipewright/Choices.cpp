@@ -8,6 +8,7 @@
 
 #include "dialects/pipe/PipeDialect.h"
 #include "passes/pipe/staged/StageAssignment.h"
+#include "passes/pipelines/StageEstimates.h"
 #include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/PlanChoice.h"
@@ -77,13 +78,27 @@ std::vector<int64_t> Compilation::limitsOfStages(double share) const {
                                  : limits;
 }
 
-/// `step` cuts by operations, for 1F1B, and does not know to the byte what a
-/// stage needs. So the plans of a few cuts are predicted, and the one with the
-/// shortest step is taken, or with the smallest arenas if none is within the
-/// limit: that of `step` alone; where there is a limit, those within ever less
-/// memory, beginning with more, as it counts what is computed again, and ending
-/// soon behind the first one that fits; and, unless times were measured, the
-/// cut of `flops`.
+/// What each op of the model takes on the machine; none where ranks are not
+/// alike.
+static std::vector<double> predictOps(ModuleOp module,
+                                      const StagedPipelineOptions &options,
+                                      const MachineModel &machine) {
+  ScopedDiagnosticHandler silence(module.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  std::optional<StageEstimates> ops;
+  if (!machine.isUneven())
+    ops = StageEstimates::of(module, options, machine);
+  return ops ? ops->secondsOfOps() : std::vector<double>();
+}
+
+/// `step` cuts by predicted times, or by those that were measured, for 1F1B,
+/// and knows neither to the byte what a stage needs nor what is sent. So the
+/// plans of a few cuts are predicted, and the one with the shortest step is
+/// taken, or with the smallest arenas if none is within the limit: that of
+/// `step` alone; where there is a limit, those within ever less memory,
+/// beginning with more, as it counts what is computed again, and ending soon
+/// behind the first one that fits; and, unless times were measured, the cuts by
+/// operations, of `step` and of `flops`.
 void Compilation::chooseCut() {
   StagedPipelineOptions &staged = options.pipelines.staged;
   const std::string balance = staged.balance;
@@ -95,29 +110,38 @@ void Compilation::chooseCut() {
   struct Cut {
     std::string balance;
     std::vector<int64_t> stageMemory = {};
+    /// What ops take; empty: they count as operations.
+    std::vector<double> seconds = {};
   };
   Cut best;
   Trial least;
   auto tryCut = [&](const Cut &cut) {
     staged.balance = cut.balance;
     staged.stageMemory = llvm::ArrayRef(cut.stageMemory);
+    pipe::setOpSeconds(module(), cut.seconds);
     const Trial trial = tryPlan();
     if (best.balance.empty() || isShorterStep(trial.step, least.step) ||
         (!least.fits() && trial.bytes < least.bytes))
       std::tie(best, least) = std::pair(cut, trial);
   };
-  tryCut({balance});
+  std::vector<double> seconds;
+  if (balance == "step")
+    seconds = predictOps(module(), staged, options.machineModel());
+  tryCut({balance, {}, seconds});
   int triedBehindTheFirst = least.fits() ? 2 : 0;
   for (double share : {4.0, 2.0, 1.4, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4}) {
     if (!options.limitsMemory() || triedBehindTheFirst == 2)
       break;
-    tryCut({balance, limitsOfStages(share)});
+    tryCut({balance, limitsOfStages(share), seconds});
     triedBehindTheFirst += least.fits();
   }
   if (balance == "step")
     tryCut({"flops"});
+  if (!seconds.empty())
+    tryCut({balance, best.stageMemory});
   staged.balance = best.balance;
   staged.stageMemory = llvm::ArrayRef(best.stageMemory);
+  pipe::setOpSeconds(module(), best.seconds);
   if (!least.fits())
     return;
   if (best.balance != balance)

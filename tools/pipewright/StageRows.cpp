@@ -58,9 +58,9 @@ std::vector<CompileRow> pipewright::tool::stageRows() {
           Level::Staged,
           {{"balance", "METHOD",
             "What stages share equally: uniform (layers), parameters, flops, "
-            "step (flops, or times, so that a step of 1f1b is the shortest of "
-            "those within --memory-limit; the cut of flops if its plan is "
-            "faster: step:FILE.json), scopes "
+            "step (predicted times, or measured ones: step:FILE.json, so that "
+            "a step of 1f1b is the shortest of those within --memory-limit; "
+            "the cut of flops if its plan is faster), scopes "
             "(flops, and modules stay whole), memory (under 1f1b), "
             "time:FILE.json (of modules, as profile measures it), type:REGEX "
             "(nodes whose names or ops match); or manual:N,N,..., the layers "

@@ -26,6 +26,14 @@ void setLayerTimes(ModuleOp module,
   module->setAttr(PipeDialect::kLayerTimes, builder.getArrayAttr(all));
 }
 
+void setOpSeconds(ModuleOp module, ArrayRef<double> seconds) {
+  if (seconds.empty())
+    module->removeAttr(PipeDialect::kOpSeconds);
+  else
+    module->setAttr(PipeDialect::kOpSeconds,
+                    DenseF64ArrayAttr::get(module.getContext(), seconds));
+}
+
 /// The analyzed model; null, with a diagnostic, where the module has none.
 static std::unique_ptr<ModelOps> readModel(ModuleOp module) {
   auto function = module.lookupSymbol<func::FuncOp>("model");

@@ -23,6 +23,10 @@ namespace pipewright::pipe {
 void setLayerTimes(mlir::ModuleOp module,
                    llvm::ArrayRef<std::pair<std::string, double>> times);
 
+/// Gives an imported module what each op of its function is predicted to take,
+/// for the cut of `step`; none: takes that away.
+void setOpSeconds(mlir::ModuleOp module, llvm::ArrayRef<double> seconds);
+
 /// The names of an imported module's layers (ModelLayers.h), in their order.
 /// Fails, with a diagnostic, where it is no model.
 llvm::FailureOr<std::vector<std::string>> namesOfLayers(mlir::ModuleOp module);

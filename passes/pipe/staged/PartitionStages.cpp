@@ -52,6 +52,7 @@ LogicalResult PartitionStages::partition() {
   function.erase();
   module->removeAttr(nn::kConfigurations);
   module->removeAttr(PipeDialect::kLayerTimes);
+  module->removeAttr(PipeDialect::kOpSeconds);
   return success();
 }
 

@@ -274,6 +274,29 @@ static FailureOr<std::vector<double>> timesOf(ArrayRef<ModelLayer> layers,
   return times;
 }
 
+/// Nodes cost what their ops are predicted to take, where the module says so
+/// (`pipe.op_seconds`).
+static LogicalResult takeSeconds(StageGraph &graph, const ModelOps &model,
+                                 ArrayRef<Operation *> ops) {
+  Block &block = model.getFunction().getBody().front();
+  auto module = model.getFunction()->getParentOfType<ModuleOp>();
+  auto seconds =
+      module->getAttrOfType<DenseF64ArrayAttr>(PipeDialect::kOpSeconds);
+  if (!seconds)
+    return success();
+  const auto count = static_cast<int64_t>(block.getOperations().size());
+  if (seconds.size() != count)
+    return module.emitError("pipe-partition-stages: expects '")
+           << PipeDialect::kOpSeconds << "' to have one number for each of "
+           << count << " ops, but got " << seconds.size();
+  DenseMap<Operation *, double> secondsOfOp;
+  for (auto [op, one] : llvm::zip_equal(block, seconds.asArrayRef()))
+    secondsOfOp[&op] = one;
+  for (auto [node, op] : llvm::zip_equal(graph.nodes, ops))
+    node.cost = secondsOfOp.lookup(op);
+  return success();
+}
+
 /// What others call the cost of each module.
 static FailureOr<std::vector<double>> costsOfOthers(Method::Kind method,
                                                     const ModelOps &model,
@@ -412,6 +435,9 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
     return stagesThatBegin(*begins, nodes);
   }
   if (countsBytes && failed(countMemory(graph, model, nodes, module)))
+    return failure();
+  if (method == Method::Step && argument.empty() &&
+      failed(takeSeconds(graph, model, nodes)))
     return failure();
   if (method == Method::Time || (method == Method::Step && !argument.empty())) {
     const SmallVector<ModelLayer> layers = layersOf(nodes);

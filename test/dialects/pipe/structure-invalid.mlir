@@ -423,3 +423,9 @@ module attributes {pipe.layer_times = [[1.0]]} {
 // expected-error @below {{expects 'pipe.layer_times' to be names of a module's modules with seconds}}
 module attributes {pipe.layer_times = [["fc1", -1.0]]} {
 }
+
+// -----
+
+// expected-error @below {{expects 'pipe.op_seconds' to be seconds of the ops of a module's function}}
+module attributes {pipe.op_seconds = array<f64: 1.0, -1.0>} {
+}

@@ -1,11 +1,24 @@
 // With as many micro-batches as ranks, what is in front is nearly free: four layers of
 // 1 and a last one of 2.5 are cut so that a step of 1F1B is the shortest, 9.2 in place
-// of 10. Where ranks have several stages, the most expensive stage counts.
+// of 10. Where ranks have several stages, the most expensive stage counts. Where the module
+// says what ops take, that counts in place of their operations: here the first two layers and
+// the mean are slow.
 
 // RUN: pipewright-opt %s --pipe-partition-stages="stages=2 balance=flops" | FileCheck %s --check-prefix=EVEN
 // RUN: pipewright-opt %s --pipe-partition-stages="stages=2 balance=step" | FileCheck %s --check-prefix=STEP
 // RUN: sed 's/ranks = 2/ranks = 1/' %s | pipewright-opt --pipe-partition-stages="stages=2 balance=step" | FileCheck %s --check-prefix=EVEN
 // RUN: sed 's/micro_batches = 2/micro_batches = 64/' %s | pipewright-opt --pipe-partition-stages="stages=2 balance=step" | FileCheck %s --check-prefix=EVEN
+// RUN: sed 's/ = 2>} {/ = 2>, pipe.op_seconds = array<f64: 0.0, 0.0, 9.0, 9.0, 1.0, 1.0, 1.0, 9.0, 0.0>} {/' %s | pipewright-opt --pipe-partition-stages="stages=2 balance=step" | FileCheck %s --check-prefix=TIMES
+// RUN: sed 's/ = 2>} {/ = 2>, pipe.op_seconds = array<f64: 1.0, 2.0>} {/' %s | not pipewright-opt --pipe-partition-stages="stages=2 balance=step" 2>&1 | FileCheck %s --check-prefix=COUNT
+// RUN: sed 's/ = 2>} {/ = 2>, pipe.op_seconds = array<f64: 1.0, 2.0>} {/' %s | pipewright-opt --pipe-partition-stages="stages=2 balance=flops" | FileCheck %s --check-prefix=EVEN
+
+// TIMES-NOT: pipe.op_seconds
+// TIMES-LABEL: pipe.stage @s0
+// TIMES: nn.matmul
+// TIMES-NEXT: nn.matmul
+// TIMES-NEXT: pipe.return
+
+// COUNT: error: pipe-partition-stages: expects 'pipe.op_seconds' to have one number for each of 9 ops, but got 2
 
 // EVEN-LABEL: pipe.stage @s0
 // EVEN: nn.matmul
