@@ -266,9 +266,10 @@ bool RematTrial::narrow(bool isWithin) {
 }
 
 /// On each rank the mode that recomputes least within the limit, as what one
-/// rank keeps is no other's matter; the smallest mode on ranks that no mode
-/// fits, for the error. Where the schedule is to be chosen, too, all ranks have
-/// one of the modes that are listed.
+/// rank keeps is hardly another's matter; the smallest mode on ranks that no
+/// mode fits, for the error; or one of whole layers for all ranks where that is
+/// faster. Where the schedule is to be chosen, too, all ranks have one of the
+/// modes that are listed.
 void Compilation::chooseRemat() {
   if (options.pipelines.staged.remat != "auto")
     return;
@@ -320,9 +321,29 @@ void Compilation::chooseRemat() {
   }
   decide();
   options = std::move(decided);
+  if (options.limitsMemory() && !forAll)
+    compareWithLayers();
   options.given["remat"] = options.pipelines.staged.remat.getValue();
   mlir::emitRemark(module().getLoc())
       << "remat 'auto' chose: " << options.pipelines.staged.remat.getValue();
+}
+
+/// Takes a mode that computes layers again on all ranks where its plan is
+/// faster, or alone fits: how many messages wait on a rank depends on the modes
+/// of others, too, and `keep:N` counts what is computed again beside all that
+/// is kept, though some of that is not needed any more by then.
+void Compilation::compareWithLayers() {
+  auto &remat = options.pipelines.staged.remat;
+  std::string best = remat;
+  if (best == "none")
+    return;
+  double least = tryPlan().step;
+  for (const char *mode : {"every:1", "every:2", "full"}) {
+    remat = mode;
+    if (const double step = tryPlan().step; isShorterStep(step, least))
+      std::tie(best, least) = std::pair(mode, step);
+  }
+  remat = best;
 }
 
 /// By stage of the model, or of all together, the most bytes that a rank with

@@ -79,6 +79,7 @@ private:
   mlir::Attribute machineAttribute();
   mlir::LogicalResult choose();
   void chooseRemat();
+  void compareWithLayers();
   void chooseCut();
   std::vector<int64_t> limitsOfStages(double share) const;
   void placeStages();
