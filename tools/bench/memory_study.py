@@ -2,7 +2,8 @@
 """What a step takes within ever less memory.
 
     tools/bench/memory_study.py MODEL.onnx [--ranks 2] [--micro-batches 8] [--micro-batch-size 4]
-                                [--schedule 1f1b] [--limits 10] [--rounds 3] [--no-run]
+                                [--schedule 1f1b] [--balance flops] [--optimizer adamw]
+                                [--limits 10] [--rounds 3] [--no-run]
 
 The fullest arena without recomputation and the smallest that any mode of --remat has are the ends
 of a range; `--remat auto` plans for limits spread over it evenly, and so does the best of the modes
@@ -35,10 +36,9 @@ class Study:
     def __init__(self, arguments, work):
         self.arguments = arguments
         self.work = work
-        self.options = [arguments.model, "--loss", "softmax-cross-entropy", "--optimizer", "adamw",
-                        "--ranks", arguments.ranks, "--micro-batches", arguments.micro_batches,
-                        "--micro-batch-size", arguments.micro_batch_size, "--schedule",
-                        arguments.schedule]
+        self.options = [arguments.model, "--loss", "softmax-cross-entropy"]
+        for name in ("optimizer", "balance", "ranks", "micro_batches", "micro_batch_size", "schedule"):
+            self.options += ["--" + name.replace("_", "-"), getattr(arguments, name)]
 
     def plan(self, *words):
         """The plan, or none where it does not fit."""
@@ -78,6 +78,8 @@ def main():
     parser.add_argument("--micro-batches", type=int, default=8)
     parser.add_argument("--micro-batch-size", type=int, default=4)
     parser.add_argument("--schedule", default="1f1b")
+    parser.add_argument("--balance", default="flops")
+    parser.add_argument("--optimizer", default="adamw")
     parser.add_argument("--limits", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-run", action="store_true")
