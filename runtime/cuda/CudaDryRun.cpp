@@ -5,6 +5,7 @@
 #include "runtime/core/Text.h"
 #include "runtime/cuda/CudaPlatform.h"
 #include "runtime/cuda/GpuMemory.h"
+#include "runtime/cuda/LinkChoice.h"
 #include "runtime/cuda/LocalGroups.h"
 #include "runtime/cuda/ProcessGroups.h"
 #include "runtime/cuda/Rounds.h"
@@ -40,7 +41,7 @@ struct Placement {
   bool processes = false;
   /// Ranks of this host; of others, too, if they have as many.
   int64_t ranksHere = 0;
-  LinkKind links = LinkKind::Local;
+  LinkChoice links;
   std::vector<GpuUse> gpus;
 };
 
@@ -75,13 +76,16 @@ static Placement placementOf(const Program &program,
   const GpuChoice choice = chooseGpus(
       ranks, placement.ranksHere, placement.processes, available, options,
       [&](const auto &) { return fitsLocalGroups(program); });
-  placement.links = choice.links;
+  std::vector<int64_t> hosts;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    hosts.push_back(rank / placement.ranksHere);
+  placement.links = planLinks(program, choice.links, hosts);
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    GpuMemory memory =
-        gpuMemoryOf(program, rank, choice.links, placement.ranksHere == ranks);
+    GpuMemory memory = gpuMemoryOf(program, rank, placement.links,
+                                   placement.ranksHere == ranks);
     if (!settings.trains)
       memory.inputsAhead = 0;
-    addRank(placement.gpus, rank / placement.ranksHere,
+    addRank(placement.gpus, hosts[rank],
             choice.gpus[rank % placement.ranksHere], rank, memory);
   }
   return placement;
@@ -174,26 +178,39 @@ static std::string roundsText(const std::vector<std::vector<int64_t>> &groups) {
   return counted(count, "round");
 }
 
-static std::string linksText(const Program &program, LinkKind kind,
-                             bool isChosen) {
-  const auto links = linksOf(program);
-  if (links.empty())
-    return "none";
-  std::string text = groupedText(links.size()) + " from rank to rank, ";
-  if (kind == LinkKind::Local)
-    return text + "cuda-local: copies within the process, no communicators" +
-           (isChosen ? ""
-                     : "; where GPUs do not reach each other's memory nccl, "
-                       "which --transport nccl shows");
+/// What links of one kind take.
+static std::string linksText(const std::vector<LinkChoice::Link> &links,
+                             LinkKind kind) {
+  const std::string name = std::string(factsOf(kind).name) + ": ";
+  if (kind != LinkKind::Nccl)
+    return name + factsOf(kind).text;
   std::vector<std::vector<int64_t>> ends;
   for (const auto &[from, to] : links)
     ends.push_back({from, to});
-  return text + "nccl: " + counted(links.size(), "communicator") +
+  return name + counted(links.size(), "communicator") +
          " of 2 ranks, made in " + roundsText(ends);
 }
 
-static std::string groupsText(const Program &program, LinkKind kind) {
-  std::vector<std::vector<int64_t>> groups = groupsOf(program);
+static std::string linksText(const LinkChoice &choice, bool isChosen) {
+  if (choice.links.empty())
+    return "none";
+  std::string text = groupedText(choice.links.size()) + " from rank to rank";
+  for (const LinkKindFacts &facts : allLinkKinds) {
+    const auto links = choice.over(facts.kind);
+    if (links.size() == choice.links.size())
+      text += ", " + linksText(links, facts.kind);
+    else if (!links.empty())
+      text += "; " + groupedText(links.size()) + " over " +
+              linksText(links, facts.kind);
+  }
+  if (isChosen || choice.over(LinkKind::Nccl).size() == choice.links.size())
+    return text;
+  return text + "; where GPUs do not reach each other's memory nccl, which "
+                "--transport nccl shows";
+}
+
+static std::string groupsText(const LinkChoice &choice) {
+  std::vector<std::vector<int64_t>> groups = choice.groups;
   std::erase_if(groups, [](const auto &members) { return members.size() < 2; });
   if (groups.empty())
     return "none";
@@ -204,7 +221,7 @@ static std::string groupsText(const Program &program, LinkKind kind) {
       groupedText(groups.size()) + " of " + groupedText(least->size()) +
       (most->size() > least->size() ? " to " + groupedText(most->size()) : "") +
       " ranks, ";
-  if (kind == LinkKind::Local)
+  if (choice.groupKind == LinkKind::Local)
     return text + "cuda-local: kernels that read what all members have, no "
                   "communicators";
   return text + "nccl: " + counted(groups.size() + 1, "communicator") +
@@ -272,11 +289,12 @@ Lines pipewright::runtime::gpuLines(const Program &program,
   const std::optional<LinkKind> asked = options.links;
   const int64_t ranks = program.mesh().size();
   const Placement placement = placementOf(program, settings);
-  const bool isNccl = placement.links == LinkKind::Nccl;
+  const bool isNccl = placement.links.uses(LinkKind::Nccl);
+  const bool mayShare = placement.links.groupKind == LinkKind::Local;
   std::string needs = "a GPU";
   if (ranks > 1)
     needs = counted(ranks, "GPU") +
-            (isNccl ? ", one for each rank" : ", or fewer that ranks share");
+            (mayShare ? ", or fewer that ranks share" : ", one for each rank");
   std::string opened = "libcuda.so.1";
   if (ranks > 1 && isNccl)
     opened += ", libnccl.so.2";
@@ -290,9 +308,8 @@ Lines pipewright::runtime::gpuLines(const Program &program,
                  {"processes", processesText(program, placement)}};
   addGpus(lines, placement);
   if (ranks > 1) {
-    lines.emplace_back("links",
-                       linksText(program, placement.links, asked.has_value()));
-    lines.emplace_back("groups", groupsText(program, placement.links));
+    lines.emplace_back("links", linksText(placement.links, asked.has_value()));
+    lines.emplace_back("groups", groupsText(placement.links));
   }
   lines.emplace_back("streams", allStreamsText(program, placement));
   return lines;

@@ -8,11 +8,13 @@
 #include "runtime/cuda/DeviceRank.h"
 #include "runtime/cuda/Environment.h"
 #include "runtime/cuda/GpuMemory.h"
+#include "runtime/cuda/IpcLinks.h"
+#include "runtime/cuda/LinkChoice.h"
 #include "runtime/cuda/LocalGroups.h"
 #include "runtime/cuda/LocalLinks.h"
+#include "runtime/cuda/MixedLinks.h"
 #include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/NcclLinks.h"
-#include "runtime/cuda/ProcessGroups.h"
 #include "runtime/cuda/kernels/MatmulAlgorithms.h"
 #include "runtime/net/Agreement.h"
 #include "runtime/net/Gather.h"
@@ -43,9 +45,10 @@ static std::vector<int64_t> parseGpus(const std::string &text) {
 }
 
 static LinkKind parseLinks(const std::string &text) {
-  if (text != "nccl" && text != "cuda-local")
-    fail("--transport expects nccl or cuda-local, but got '", text, "'");
-  return text == "nccl" ? LinkKind::Nccl : LinkKind::Local;
+  const std::optional<LinkKind> kind = findLinkKind(text);
+  if (!kind)
+    fail("--transport expects ", linkKindNames(), ", but got '", text, "'");
+  return *kind;
 }
 
 static AttentionBy parseAttention(const std::string &text) {
@@ -83,7 +86,7 @@ CudaOptions CudaOptions::of(const RunSettings &settings) {
 static std::vector<PlatformOption> gpuOptions() {
   using Text = const std::string &;
   return {{"--transport", "NAME",
-           "cuda-local: ranks are threads, and may share a GPU; or nccl",
+           "cuda-local (threads; may share a GPU), cuda-ipc or nccl",
            [](Text t) { parseLinks(t); }},
           {"--gpus", "LIST", "numbers of the GPUs to use, as 0,2 (all)",
            [](Text t) { parseGpus(t); }, /*isOwn=*/true},
@@ -144,10 +147,15 @@ GpuChoice pipewright::runtime::chooseGpus(int64_t ranks, int64_t ranksHere,
   const bool enough = count >= ranksHere;
   choice.gpus = spread(usable, ranksHere);
   const bool mustBeNccl =
-      processes || (enough && ranks > 1 && !canBeLocal(choice.gpus));
+      !processes && enough && ranks > 1 && !canBeLocal(choice.gpus);
   choice.links = options.links ? *options.links
+                 : ranks == 1  ? LinkKind::Local
+                 : processes   ? LinkKind::Ipc
                  : mustBeNccl  ? LinkKind::Nccl
                                : LinkKind::Local;
+  if (choice.links == LinkKind::Ipc && !processes && ranks > 1)
+    fail("--transport cuda-ipc expects a process for each rank: start the "
+         "program with mpirun or torchrun; threads have cuda-local");
   if (choice.links == LinkKind::Local) {
     if (processes && ranks > 1)
       fail("--transport cuda-local expects all ranks in one process: start the "
@@ -161,9 +169,11 @@ GpuChoice pipewright::runtime::chooseGpus(int64_t ranks, int64_t ranksHere,
     // the same one are found out later.
     choice.gpus.assign(ranksHere, usable[0]);
   } else {
-    fail("too few GPUs: --transport nccl needs one for each of the ", ranksHere,
-         " ranks on this host, but there ", count == 1 ? "is " : "are ",
-         gpusText(count), options.gpus.empty() ? "" : " in --gpus",
+    fail("too few GPUs: ",
+         processes ? "processes need" : "--transport nccl needs",
+         " one for each of the ", ranksHere, " ranks on this host, but there ",
+         count == 1 ? "is " : "are ", gpusText(count),
+         options.gpus.empty() ? "" : " in --gpus",
          processes ? "; start fewer ranks here"
                    : "; --transport cuda-local lets ranks share a GPU");
   }
@@ -182,20 +192,23 @@ public:
   /// replicas; each takes one of the GPUs. `isOneHost`: all of the run are on
   /// this host.
   CudaRanks(const Program &program, const RunSettings &settings,
-            GpuChoice choice, std::vector<int64_t> ranks, bool isOneHost);
+            const std::vector<int64_t> &gpus, LinkChoice links,
+            std::vector<int64_t> ranks, bool isOneHost);
 
   std::unique_ptr<Worker> createRank(Transport &transport) override;
   std::string describe() const override;
 
-  const Device &deviceOf(size_t place) const { return *devices[place]; }
+  /// Said by the first rank of this process.
+  void remark(const std::string &lines) { remarks = lines; }
 
 private:
   void checkMemory();
 
   const Program &program;
   const RunSettings settings;
-  const LinkKind links;
+  const LinkChoice links;
   const bool isOneHost;
+  std::string remarks;
   /// The ranks of this process, and the GPU of each.
   const std::vector<int64_t> ranks;
   std::vector<std::shared_ptr<Device>> devices;
@@ -208,12 +221,12 @@ private:
 } // namespace
 
 CudaRanks::CudaRanks(const Program &program, const RunSettings &settings,
-                     GpuChoice choice, std::vector<int64_t> ranks,
-                     bool isOneHost)
-    : program(program), settings(settings), links(choice.links),
+                     const std::vector<int64_t> &gpus, LinkChoice links,
+                     std::vector<int64_t> ranks, bool isOneHost)
+    : program(program), settings(settings), links(std::move(links)),
       isOneHost(isOneHost), ranks(std::move(ranks)),
       world(program.mesh().size()) {
-  for (int64_t gpu : choice.gpus)
+  for (int64_t gpu : gpus)
     devices.push_back(Device::open(gpu));
   checkMemory();
   const std::string file = CudaOptions::of(settings).algorithms;
@@ -267,11 +280,20 @@ std::unique_ptr<Worker> CudaRanks::createRank(Transport &transport) {
   const double patience = transport.deadline();
   transport.setDeadline(settings.timeout);
   std::unique_ptr<DeviceLinks> connection =
-      links == LinkKind::Nccl ? createNcclLinks(transport)
-                              : createLocalLinks(world, transport);
-  connection->connect(linksOf(program));
-  if (!program.groups.empty())
-    connection->connectGroups(groupsOf(program));
+      createLinks(links, number, [&](LinkKind kind) {
+        switch (kind) {
+        case LinkKind::Local:
+          return createLocalLinks(world, transport);
+        case LinkKind::Ipc:
+          return createIpcLinks(transport);
+        case LinkKind::Nccl:
+          break;
+        }
+        return createNcclLinks(transport);
+      });
+  connection->connect(links.links);
+  if (!links.groups.empty())
+    connection->connectGroups(links.groups);
   transport.setDeadline(patience);
   const CudaOptions options = CudaOptions::of(settings);
   const DeviceSettings forDevice = {.graphs = options.graphs,
@@ -284,7 +306,9 @@ std::unique_ptr<Worker> CudaRanks::createRank(Transport &transport) {
                                     .algorithms = algorithms};
   auto rank = std::make_unique<DeviceRank>(program, transport, device,
                                            std::move(connection), forDevice);
-  if (links == LinkKind::Nccl && ranks.size() > 1)
+  if (!remarks.empty() && place == 0)
+    rank->remark(remarks);
+  if (links.uses(LinkKind::Nccl) && ranks.size() > 1)
     if (const std::string remark = ncclRemark(ncclVersion()); !remark.empty())
       rank->remark(remark);
   return rank;
@@ -307,11 +331,16 @@ std::string CudaRanks::describe() const {
   for (size_t i = 0; i < names.size(); ++i)
     text += (i ? ", " : " (") + names[i];
   text += "; driver for CUDA " + cudaVersionText(cudaDriver().version) + ")";
-  if (program.mesh().size() > 1)
-    text += links == LinkKind::Nccl
-                ? " over nccl " + ncclVersionText(ncclVersion())
-                : " over cuda-local";
-  return text;
+  if (program.mesh().size() == 1)
+    return text;
+  std::string kinds;
+  for (const LinkKindFacts &facts : allLinkKinds)
+    if (links.uses(facts.kind))
+      kinds +=
+          (kinds.empty() ? " over " : " and ") + std::string(facts.name) +
+          (facts.kind == LinkKind::Nccl ? " " + ncclVersionText(ncclVersion())
+                                        : "");
+  return text + kinds;
 }
 
 /// Two processes on one GPU of a host cannot be linked by NCCL.
@@ -397,27 +426,39 @@ CudaPlatform::createThreads(const Program &program,
   const int64_t count = program.mesh().size();
   std::vector<int64_t> ranks(count);
   std::iota(ranks.begin(), ranks.end(), 0);
+  const GpuChoice choice = chooseGpus(
+      count, count, false, Device::count(), CudaOptions::of(settings),
+      [&](const std::vector<int64_t> &gpus) {
+        return fitsLocalGroups(program) && Device::reachEachOther(gpus);
+      });
   return std::make_unique<CudaRanks>(
-      program, settings,
-      chooseGpus(
-          count, count, false, Device::count(), CudaOptions::of(settings),
-          [&](const std::vector<int64_t> &gpus) {
-            return fitsLocalGroups(program) && Device::reachEachOther(gpus);
-          }),
-      ranks, /*isOneHost=*/true);
+      program, settings, choice.gpus,
+      planLinks(program, choice.links, std::vector<int64_t>(count)), ranks,
+      /*isOneHost=*/true);
 }
 
 std::unique_ptr<RankFactory>
 CudaPlatform::createProcess(const Program &program, const RunSettings &settings,
                             RankOnHost place, Transport &transport) const {
-  GpuChoice choice =
+  const CudaOptions options = CudaOptions::of(settings);
+  const GpuChoice choice =
       chooseGpus(program.mesh().size(), place.count, true, Device::count(),
-                 CudaOptions::of(settings), [](const auto &) { return false; });
-  choice.gpus = {choice.gpus.at(place.index)};
+                 options, [](const auto &) { return false; });
+  const int64_t gpu = choice.gpus.at(place.index);
+  const std::shared_ptr<Device> device = Device::open(gpu);
+  checkDistinct(transport, *device);
+  device->makeCurrent();
+  std::string remarks;
+  const LinkChoice links =
+      chooseLinks(program, choice.links, options.links == LinkKind::Ipc,
+                  *device, transport, remarks);
   auto ranks = std::make_unique<CudaRanks>(
-      program, settings, std::move(choice),
+      program, settings, std::vector<int64_t>{gpu}, links,
       std::vector<int64_t>{transport.rank()}, place.count == transport.size());
-  checkDistinct(transport, ranks->deviceOf(0));
+  if (transport.rank() == 0 && links.uses(LinkKind::Ipc) &&
+      links.uses(LinkKind::Nccl))
+    remarks = linkLines(links) + (remarks.empty() ? "" : "\n" + remarks);
+  ranks->remark(remarks);
   return ranks;
 }
 

@@ -5,6 +5,7 @@
 
 #include "runtime/core/Platform.h"
 #include "runtime/cuda/DeviceKernel.h"
+#include "runtime/cuda/LinkKind.h"
 
 #include <cstdint>
 #include <functional>
@@ -14,12 +15,9 @@
 
 namespace pipewright::runtime {
 
-/// How ranks reach each other.
-enum class LinkKind { Local, Nccl };
-
 /// The options that only GPUs have.
 struct CudaOptions {
-  /// Unless given: whatever the machine has GPUs enough for.
+  /// Unless given: the first kind that will do.
   std::optional<LinkKind> links;
   /// The numbers of the GPUs to use; empty for all.
   std::vector<int64_t> gpus;
@@ -35,6 +33,7 @@ struct CudaOptions {
 
 /// How ranks reach each other, and which GPUs those of this host take.
 struct GpuChoice {
+  /// Ipc: processes of a host; those of others are Nccl's.
   LinkKind links = LinkKind::Local;
   /// Indexed by the place of the rank among those of the host.
   std::vector<int64_t> gpus;

@@ -32,7 +32,7 @@ class DeviceLinks {
 public:
   virtual ~DeviceLinks() = default;
 
-  /// What users call it: "nccl" or "cuda-local".
+  /// What users call it: "nccl", "cuda-local", "cuda-ipc".
   virtual const char *name() const = 0;
 
   /// Whether a transfer that waits for its peer keeps the GPU busy: whatever
@@ -52,6 +52,11 @@ public:
   /// collective of each kind in each. Every rank calls it, with the same lists.
   virtual void
   connectGroups(const std::vector<std::vector<int64_t>> &groups) = 0;
+
+  /// All that transfers read and write from now on: one allocation of the GPU,
+  /// which stays until the links are gone. Every rank calls it, once, behind
+  /// connect.
+  virtual void share(void *memory, int64_t bytes) = 0;
 
   /// Enqueue a transfer on the stream and record `done` behind it; never block
   /// the host. `bytes` must agree at both ends.
@@ -78,8 +83,8 @@ public:
 
   /// Returns once `done` of what was given to send, receive or collect may be
   /// waited for by streams: at once (NCCL), or when the peers have posted their
-  /// side (cuda-local). Throws an Error when the deadline passes: who waits
-  /// for whom.
+  /// side (cuda-local, cuda-ipc). Throws an Error when the deadline passes: who
+  /// waits for whom.
   virtual void settle(CUevent_st *done) = 0;
 
   /// The same for every transfer that was given. To be called at the end of
@@ -102,13 +107,13 @@ public:
 
   /// Whether both ends compare the sizes of each transfer (on at first). Over
   /// NCCL, where a size that differs is a hang, or bytes that are lost, this
-  /// makes settle wait for the peer, as cuda-local does; so it is for the first
-  /// run of each generated function: all later ones give the same transfers.
-  /// All ranks change it at the same place, behind settleAll.
-  void compareSizes(bool on) { comparing = on; }
+  /// makes settle wait for the peer, as it always does elsewhere; so it is for
+  /// the first run of each generated function: all later ones give the same
+  /// transfers. All ranks change it at the same place, behind settleAll.
+  virtual void compareSizes(bool on) { comparing = on; }
 
   /// Seconds after which a wait gives up.
-  void setDeadline(double seconds) { deadlineSeconds = seconds; }
+  virtual void setDeadline(double seconds) { deadlineSeconds = seconds; }
 
 protected:
   double deadlineSeconds = 60;

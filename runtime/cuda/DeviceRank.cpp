@@ -101,6 +101,8 @@ DeviceRank::DeviceRank(const Program &program, Transport &transport,
   parts =
       std::make_unique<Parts>(program, transport.rank(), number(),
                               std::move(device), std::move(links), settings);
+  parts->links->share(reinterpret_cast<void *>(parts->memory.address()),
+                      parts->memory.bytes());
   // Loading a module may wait for the whole GPU: never in a step, where
   // streams wait for what this thread has yet to enqueue.
   prepareBuiltin(*this, "set_values");

@@ -2,7 +2,6 @@
 
 #include "runtime/cuda/GpuMemory.h"
 #include "runtime/cuda/NcclMemory.h"
-#include "runtime/cuda/ProcessGroups.h"
 #include "runtime/cuda/Staging.h"
 
 using namespace pipewright::runtime;
@@ -16,13 +15,14 @@ GpuMemory &GpuMemory::operator+=(const GpuMemory &other) {
 }
 
 GpuMemory pipewright::runtime::gpuMemoryOf(const Program &program, int64_t rank,
-                                           LinkKind links, bool isOneHost) {
+                                           const LinkChoice &links,
+                                           bool isOneHost) {
   const int64_t position = program.mesh().placeOf(rank).position;
   GpuMemory memory = {.arenas = program.ranks[position].arenaBytes,
                       .workspace = int64_t{32} << 20,
                       .inputsAhead = Staging::bytesOfStep(program, position)};
-  if (links == LinkKind::Nccl)
-    memory.ncclBuffers =
-        ncclBuffersOf(rank, linksOf(program), groupsOf(program), isOneHost);
+  memory.ncclBuffers =
+      ncclBuffersOf(rank, links.over(LinkKind::Nccl),
+                    links.groupsOver(LinkKind::Nccl), isOneHost);
   return memory;
 }

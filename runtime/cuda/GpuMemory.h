@@ -4,7 +4,7 @@
 #define PIPEWRIGHT_RUNTIME_CUDA_GPUMEMORY_H
 
 #include "runtime/core/Program.h"
-#include "runtime/cuda/CudaPlatform.h"
+#include "runtime/cuda/LinkChoice.h"
 
 #include <cstdint>
 #include <string>
@@ -29,8 +29,8 @@ struct GpuMemory {
 };
 
 /// What one rank takes, by its number among those of all replicas.
-GpuMemory gpuMemoryOf(const Program &program, int64_t rank, LinkKind links,
-                      bool isOneHost);
+GpuMemory gpuMemoryOf(const Program &program, int64_t rank,
+                      const LinkChoice &links, bool isOneHost);
 
 } // namespace pipewright::runtime
 

@@ -3,6 +3,7 @@
 #include "runtime/cuda/LocalLinks.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/ProcessName.h"
+#include "runtime/cuda/FirstExchange.h"
 #include "runtime/cuda/LocalGroups.h"
 #include "runtime/cuda/LocalMeetings.h"
 #include "runtime/net/Agreement.h"
@@ -24,8 +25,9 @@ class Transfers : public LocalMeetings {
 public:
   using LocalMeetings::LocalMeetings;
 
-  void connect(const std::vector<std::pair<int64_t, int64_t>> &all,
-               double deadline);
+  /// The links of this rank.
+  std::vector<std::pair<int64_t, int64_t>>
+  connect(const std::vector<std::pair<int64_t, int64_t>> &all);
   void post(int64_t peer, End end, LocalMeeting::Part part);
 
 protected:
@@ -35,10 +37,6 @@ protected:
                int64_t member) override;
   std::string textOf(const LocalMeeting &meeting,
                      int64_t member) const override;
-
-private:
-  void warmUp(const std::vector<std::pair<int64_t, int64_t>> &own,
-              double deadline);
 };
 
 class LocalLinks : public DeviceLinks {
@@ -49,12 +47,12 @@ public:
   ~LocalLinks() override;
 
   const char *name() const override { return "cuda-local"; }
-  void connect(const std::vector<std::pair<int64_t, int64_t>> &all) override {
-    transfers.connect(all, deadlineSeconds);
-  }
+  void connect(const std::vector<std::pair<int64_t, int64_t>> &all) override;
   void connectGroups(const std::vector<std::vector<int64_t>> &all) override {
     groups.connect(all);
   }
+  /// Threads reach all memory of their process.
+  void share(void *, int64_t) override {}
   void send(int64_t peer, const void *data, int64_t bytes, CUstream_st *stream,
             CUevent_st *done) override {
     transfers.post(peer, Sending,
@@ -96,8 +94,8 @@ private:
 
 // --- Connecting --------------------------------------------------------------
 
-void Transfers::connect(const std::vector<std::pair<int64_t, int64_t>> &all,
-                        double deadline) {
+std::vector<std::pair<int64_t, int64_t>>
+Transfers::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
   checkSameLinks(control, all);
   const int64_t self = control.rank();
   std::vector<std::pair<int64_t, int64_t>> own;
@@ -115,47 +113,16 @@ void Transfers::connect(const std::vector<std::pair<int64_t, int64_t>> &all,
     for (const RendezvousPoint::End &end : world.link(from, to).ends)
       enablePeerAccess(context, end.context);
   control.barrier();
-  warmUp(own, deadline);
+  return own;
 }
 
-/// A first exchange finds out now what would fail in the first step.
-void Transfers::warmUp(const std::vector<std::pair<int64_t, int64_t>> &own,
-                       double deadline) {
+void LocalLinks::connect(const std::vector<std::pair<int64_t, int64_t>> &all) {
+  const auto own = transfers.connect(all);
   if (own.empty())
     return;
-  const int64_t self = control.rank();
-  constexpr int64_t bytes = sizeof(int64_t);
-  const int64_t places = 2 * static_cast<int64_t>(own.size());
   CUdeviceptr memory = 0;
-  CUstream stream = nullptr;
-  PIPEWRIGHT_CUDA(cuMemAlloc(&memory, places * bytes));
-  PIPEWRIGHT_CUDA(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-  std::vector<int64_t> values(places, -1);
-  for (size_t i = 0; i < own.size(); ++i)
-    values[2 * i] = own[i].first << 32 | own[i].second;
-  copyToDevice(memory, values.data(), places * bytes);
-  std::vector<CUevent> done;
-  auto event = [&] { return done.emplace_back(events.take()); };
-  for (size_t i = 0; i < own.size(); ++i) {
-    const auto [from, to] = own[i];
-    const CUdeviceptr sent = memory + 2 * i * bytes, received = sent + bytes;
-    if (from == self)
-      post(to, Sending, {sent, stream, event(), bytes});
-    if (to == self)
-      post(from, Receiving, {received, stream, event(), bytes});
-  }
-  settleAll(deadline);
-  for (CUevent each : done) {
-    PIPEWRIGHT_CUDA(cuEventSynchronize(each));
-    events.giveBack(each);
-  }
-  PIPEWRIGHT_CUDA(cuMemcpyDtoH(values.data(), memory, places * bytes));
-  for (size_t i = 0; i < own.size(); ++i)
-    if (own[i].second == self && values[2 * i + 1] != values[2 * i])
-      fail(processName(self), ": a copy from the GPU of ",
-           processName(own[i].first),
-           " brings wrong bytes; is peer access between GPUs broken?");
-  PIPEWRIGHT_CUDA(cuStreamDestroy(stream));
+  PIPEWRIGHT_CUDA(cuMemAlloc(&memory, firstExchangeBytes(own.size())));
+  exchangeFirst(*this, control.rank(), own, memory, deadlineSeconds);
   PIPEWRIGHT_CUDA(cuMemFree(memory));
 }
 

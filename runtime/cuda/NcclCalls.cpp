@@ -14,26 +14,9 @@
 
 using namespace pipewright::runtime;
 
-double Patience::waited() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
-}
-
-void Patience::pause() const {
-  // A launch takes tens of microseconds; a connection takes milliseconds.
-  if (waited() > 1e-3)
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  else
-    std::this_thread::yield();
-}
-
 //===----------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------===//
-
-/// Why another rank has failed is told by the control plane, which may come a
-/// little later than the end of its links.
-constexpr double reasonSeconds = 1;
 
 NcclCalls::NcclCalls(Transport &control) : control(control) { nccl(); }
 

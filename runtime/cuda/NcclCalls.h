@@ -15,6 +15,7 @@
 
 #include "runtime/cuda/Driver.h"
 #include "runtime/cuda/Nccl.h"
+#include "runtime/cuda/Patience.h"
 #include "runtime/net/Transport.h"
 
 #include <chrono>
@@ -40,22 +41,6 @@ struct NcclCommunicator {
 inline bool isFine(ncclResult_t result) {
   return result == ncclSuccess || result == ncclInProgress;
 }
-
-/// Sleeps in a loop that waits for something that is likely soon.
-class Patience {
-public:
-  explicit Patience(double seconds) : seconds(seconds) {}
-
-  bool isOver() const { return waited() > seconds; }
-  void pause() const;
-
-private:
-  double waited() const;
-
-  const double seconds;
-  const std::chrono::steady_clock::time_point start =
-      std::chrono::steady_clock::now();
-};
 
 class NcclCalls {
 public:

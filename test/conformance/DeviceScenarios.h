@@ -26,7 +26,12 @@ namespace pipewright::runtime {
 /// One rank of a scenario: its links, and a GPU to use them with.
 class Bench {
 public:
-  Bench(Transport &control, DeviceLinks &links, const Device &device);
+  /// `arena`, which outlives the links, is what transfers use; every rank makes
+  /// one of these, once.
+  Bench(Transport &control, DeviceLinks &links, DeviceMemory &arena);
+  static DeviceMemory makeArena(const Device &device) {
+    return {device, 32 << 20, "test"};
+  }
   ~Bench();
 
   int64_t rank() const { return control.rank(); }
@@ -56,11 +61,13 @@ public:
   DeviceLinks &links;
 
 private:
-  const Device &device;
+  CUdeviceptr take(int64_t bytes);
+
+  DeviceMemory &arena;
+  int64_t taken = 0;
   CUstream computing = nullptr;
   std::map<std::pair<int64_t, bool>, CUstream> streams;
   std::vector<CUevent> events;
-  std::vector<DeviceMemory> memory;
 };
 
 struct DeviceScenario {

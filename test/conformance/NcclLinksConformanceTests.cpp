@@ -7,23 +7,20 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/conformance/DeviceProcess.h"
 #include "test/conformance/DeviceScenarios.h"
 #include "test/conformance/Limits.h"
 #include "test/conformance/Processes.h"
 
 #include "runtime/core/Error.h"
 #include "runtime/cuda/NcclLinks.h"
-#include "runtime/net/Bootstrap.h"
 
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <thread>
-#include <unistd.h>
 
 using namespace pipewright::runtime;
 
@@ -313,49 +310,11 @@ TEST(NcclDouble, AnOldNcclIsRefused) {
       "newer is needed");
 }
 
-/// One rank, started by runProcesses. Says what went wrong.
-static int runScenario(const std::string &name) {
-  std::unique_ptr<Transport> control;
-  // Giving it back waits for the GPU: it outlives what may wait for a peer.
-  std::shared_ptr<Device> device;
-  std::unique_ptr<DeviceLinks> links;
-  try {
-    control = createProcessTransport(hangSeconds);
-    device = Device::open(control->rank());
-    device->makeCurrent();
-    links = createNcclLinks(*control);
-    if (name == "impatient")
-      links->setDeadline(0.3);
-    links->connect(allLinks(control->size()));
-    for (const auto *scenarios :
-         {&deviceScenarios(), &deviceCollectiveScenarios()})
-      for (const DeviceScenario &scenario : *scenarios)
-        if (name == scenario.name) {
-          Bench bench(*control, *links, *device);
-          scenario.run(bench);
-        }
-    control->barrier();
-    links.reset();
-  } catch (const std::exception &error) {
-    std::printf("%s\n", error.what());
-    std::fflush(stdout);
-    // As a program does: the message first, for it is the cause of whatever
-    // others find broken.
-    if (control)
-      control->abort(error.what());
-    if (links)
-      links->abort();
-    // As a program does: streams may be stuck for ever.
-    _exit(1);
-  }
-  return 0;
-}
-
 int main(int argc, char **argv) {
   setenv("PIPEWRIGHT_DOUBLE_GPUS", "16", 1);
   setenv("PIPEWRIGHT_DOUBLE_RACES", "1", 1);
   if (argc == 3 && !std::strcmp(argv[1], "--scenario"))
-    return runScenario(argv[2]);
+    return runDeviceProcess(argv[2], 16, createNcclLinks);
   ::testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();
 }

@@ -390,7 +390,9 @@ TEST_F(TinyDeviceProgram, SameBitsAsProcesses) {
       run(fiveSteps, "PIPEWRIGHT_DOUBLE_GPUS=2 " + mpi);
   ASSERT_EQ(status, 0) << output;
   EXPECT_TRUE(contains(output, "2 ranks (processes), GPU 0")) << output;
-  EXPECT_TRUE(contains(output, "over nccl")) << output;
+  EXPECT_TRUE(contains(output, "over cuda-ipc")) << output;
+  EXPECT_EQ(folder.read("out.safetensors"), expected);
+  ASSERT_EQ(run(overNccl, "PIPEWRIGHT_DOUBLE_GPUS=2 " + mpi).first, 0);
   EXPECT_EQ(folder.read("out.safetensors"), expected);
   EXPECT_TRUE(
       contains(run(fiveSteps, mpi).second, "ranks 0 and 1 are both on GPU"));
@@ -431,7 +433,7 @@ TEST_F(TinyDeviceProgram, NothingIsDoneForTheFirstTimeBesideTransfers) {
 TEST_F(TinyDeviceProgram, AHostThatHangsInTheDriverIsFreed) {
   // The seventh transfer of rank 1 is the first of the second step.
   const auto [first, second] = runProcesses(
-      fiveSteps + "--timeout 1",
+      overNccl + "--timeout 1",
       "PIPEWRIGHT_DOUBLE_QUEUE=3 PIPEWRIGHT_DOUBLE_NCCL_STALL=1:7");
   EXPECT_REFUSED(first, "error: rank 0: the CUDA driver has held up the host");
   EXPECT_TRUE(contains(first.second, "rank 1 stands at transfer "))
@@ -440,7 +442,7 @@ TEST_F(TinyDeviceProgram, AHostThatHangsInTheDriverIsFreed) {
 
 TEST_F(TinyDeviceProgram, EndsThoughTheHostCannotBeFreed) {
   const auto [first, second] =
-      runProcesses(fiveSteps + "--timeout 1",
+      runProcesses(overNccl + "--timeout 1",
                    "PIPEWRIGHT_DOUBLE_QUEUE=3 PIPEWRIGHT_DOUBLE_NCCL_STALL=1:7 "
                    "PIPEWRIGHT_DOUBLE_NCCL_STUCK=1");
   EXPECT_REFUSED(first, "error: rank 0: the CUDA driver has held up the host");

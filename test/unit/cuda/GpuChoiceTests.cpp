@@ -3,6 +3,7 @@
 #include "test/unit/runtime/OneRank.h"
 
 #include "runtime/cuda/CudaPlatform.h"
+#include "runtime/cuda/LinkChoice.h"
 
 using namespace pipewright::runtime;
 
@@ -76,11 +77,75 @@ TEST(GpuChoice, ProcessesNeedOneEach) {
   // A launcher may show each process its own GPU only.
   EXPECT_EQ(chooseGpus(4, 4, true, 1, {}, never).gpus, (Gpus{0, 0, 0, 0}));
   EXPECT_EQ(errorOf([] { chooseGpus(4, 4, true, 2, {}, never); }),
-            "too few GPUs: --transport nccl needs one for each of the 4 ranks "
-            "on this host, but there are 2 GPUs; start fewer ranks here");
+            "too few GPUs: processes need one for each of the 4 ranks on this "
+            "host, but there are 2 GPUs; start fewer ranks here");
   CudaOptions options;
   options.links = LinkKind::Local;
   EXPECT_TRUE(
       contains(errorOf([&] { chooseGpus(2, 2, true, 2, options, never); }),
                "cuda-local expects all ranks in one process"));
+}
+
+TEST(GpuChoice, ProcessesCopyWhereTheyCan) {
+  EXPECT_EQ(chooseGpus(8, 4, true, 4, {}, never).links, LinkKind::Ipc);
+  EXPECT_EQ(chooseGpus(1, 1, true, 4, {}, never).links, LinkKind::Local);
+  CudaOptions options;
+  options.links = LinkKind::Nccl;
+  EXPECT_EQ(chooseGpus(8, 4, true, 4, options, never).links, LinkKind::Nccl);
+  options.links = LinkKind::Ipc;
+  EXPECT_TRUE(contains(errorOf([&] { chooseThreads(2, 2, options); }),
+                       "cuda-ipc expects a process for each rank"));
+}
+
+static Program inLine(int64_t ranks) {
+  Program program;
+  program.ranks.resize(ranks);
+  for (int64_t rank = 0; rank + 1 < ranks; ++rank) {
+    program.ranks[rank].sendsTo.push_back(rank + 1);
+    program.ranks[rank + 1].sendsTo.push_back(rank);
+  }
+  return program;
+}
+
+TEST(LinkChoice, HostsAreLinkedByNccl) {
+  const LinkChoice choice = planLinks(inLine(4), LinkKind::Ipc, {0, 0, 1, 1});
+  using Links = std::vector<LinkChoice::Link>;
+  EXPECT_EQ(choice.over(LinkKind::Ipc),
+            (Links{{0, 1}, {1, 0}, {2, 3}, {3, 2}}));
+  EXPECT_EQ(choice.over(LinkKind::Nccl), (Links{{1, 2}, {2, 1}}));
+  EXPECT_FALSE(choice.uses(LinkKind::Local));
+  EXPECT_EQ(linkLines(choice), "links over cuda-ipc: 0 -> 1, 1 -> 0, 2 -> 3, 3 "
+                               "-> 2\nlinks over nccl: 1 -> 2, 2 -> 1");
+  EXPECT_FALSE(
+      planLinks(inLine(2), LinkKind::Ipc, {0, 0}).uses(LinkKind::Nccl));
+  EXPECT_EQ(planLinks(inLine(2), LinkKind::Nccl, {0, 0}).over(LinkKind::Nccl),
+            (Links{{0, 1}, {1, 0}}));
+}
+
+TEST(LinkChoice, GroupsOfProcessesAreNccls) {
+  Program program = inLine(2);
+  program.groups.push_back({});
+  program.groups.back().ranks = {0, 1};
+  const LinkChoice choice = planLinks(program, LinkKind::Ipc, {0, 0});
+  EXPECT_EQ(choice.over(LinkKind::Nccl).size(), 0u);
+  EXPECT_EQ(choice.groupsOver(LinkKind::Nccl).size(), 1u);
+  EXPECT_TRUE(choice.uses(LinkKind::Nccl));
+  // Alone a rank is no group.
+  program.groups.back().ranks = {0};
+  EXPECT_FALSE(planLinks(program, LinkKind::Ipc, {0, 0}).uses(LinkKind::Nccl));
+}
+
+TEST(LinkChoice, LongListsAreCutShort) {
+  const std::string lines =
+      linkLines(planLinks(inLine(8), LinkKind::Nccl, std::vector<int64_t>(8)));
+  EXPECT_TRUE(contains(lines, " and 6 more")) << lines;
+}
+
+TEST(LinkKind, EachHasAName) {
+  for (const LinkKindFacts &facts : allLinkKinds) {
+    EXPECT_EQ(findLinkKind(facts.name), facts.kind);
+    EXPECT_EQ(&factsOf(facts.kind), &facts);
+  }
+  EXPECT_EQ(findLinkKind("tcp"), std::nullopt);
+  EXPECT_EQ(linkKindNames(), "cuda-local, cuda-ipc or nccl");
 }

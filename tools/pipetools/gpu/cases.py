@@ -8,8 +8,8 @@ import shutil
 from ..running import ROOT, Failure, call
 
 TESTS = ("conformance/DriverConformanceTests", "conformance/CublasLtConformanceTests",
-         "conformance/LocalLinksConformanceTests", "conformance/NcclLinksConformanceTests",
-         "unit/cuda/kernels/DeviceKernelTests")
+         "conformance/LocalLinksConformanceTests", "conformance/IpcLinksConformanceTests",
+         "conformance/NcclLinksConformanceTests", "unit/cuda/kernels/DeviceKernelTests")
 # What is true of the doubles alone has this in its name.
 ALONE = "Double"
 

@@ -28,6 +28,7 @@ public:
   const char *name() const override { return "none"; }
   void connect(const std::vector<std::pair<int64_t, int64_t>> &) override {}
   void connectGroups(const std::vector<std::vector<int64_t>> &) override {}
+  void share(void *, int64_t) override {}
   void collect(int64_t, const Collective &, void *, CUstream_st *,
                CUevent_st *) override {
     fail("a kernel test is in a collective");
