@@ -318,14 +318,15 @@ void ConfigurationSearch::fail(const Prospect &prospect,
     refuse(prospect);
 }
 
+/// Plans that are a little slower than the best one say what it gains.
+static constexpr double kOfInterest = 1.05;
+
 /// Plans it.
 void ConfigurationSearch::plan(const Prospect &prospect,
                                const CompileOptions &options,
                                Compilation &compilation) {
   std::string why;
-  // Those that are a little slower say what the best one gains.
-  constexpr double more = 1.05;
-  auto plan = compilation.planQuietly(options, why, stepToBeat() * more);
+  auto plan = compilation.planQuietly(options, why, stepToBeat() * kOfInterest);
   if (failed(plan)) {
     fail(prospect, why);
     return;
@@ -431,7 +432,9 @@ void ConfigurationSearch::tryVariants(
       continue;
     tell(one);
     std::string why;
-    if (auto plan = compilation->planQuietly(*options, why); succeeded(plan))
+    if (auto plan =
+            compilation->planQuietly(*options, why, stepToBeat() * kOfInterest);
+        succeeded(plan))
       add(summaryOf(one, *plan));
   }
 }
