@@ -10,15 +10,20 @@
 #include "test/conformance/Limits.h"
 #include "test/conformance/Processes.h"
 
+#include "runtime/cuda/IpcLink.h"
 #include "runtime/cuda/IpcLinks.h"
 #include "runtime/cuda/MixedLinks.h"
 #include "runtime/cuda/NcclLinks.h"
+#include "runtime/net/Agreement.h"
+#include "runtime/net/Bootstrap.h"
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 using namespace pipewright::runtime;
 
@@ -106,6 +111,27 @@ TEST(IpcLinks, ARankThatFailsTellsTheOthersWhy) {
         << outputs[rank];
 }
 
+/// What a peer says is checked before it is used.
+TEST(IpcLinks, APeerMaySayAnything) {
+  const std::string broken = "rank 0: what rank 1 says of a transfer over "
+                             "cuda-ipc makes no sense: its "
+                             "memory is broken";
+  const std::pair<const char *, std::string> cases[] = {
+      {"hostileName",
+       "memory that processes share (/dev/shm) cannot be opened: "
+       "No such file or directory"},
+      {"hostileSize", "memory that processes share (/dev/shm) is not what its "
+                      "name says"},
+      {"hostileBytes", broken},
+      {"hostilePart", broken},
+      {"hostileCount", broken}};
+  for (const auto &[scenario, message] : cases) {
+    const auto outputs = runProcesses(2, scenario);
+    EXPECT_NE(outputs[0].find(message), std::string::npos)
+        << scenario << ": " << outputs[0];
+  }
+}
+
 TEST(IpcDouble, WithoutIpcItSaysSo) {
   for (const std::string &output :
        run(2, 2, "bothWays", "PIPEWRIGHT_DOUBLE_IPC=0"))
@@ -190,9 +216,102 @@ static std::unique_ptr<DeviceLinks> makeLinks(Transport &control) {
   return createIpcLinks(control);
 }
 
+// --- A peer that says what is not so -----------------------------------------
+
+template <class T>
+static T exchange(Transport &control, const T &own) {
+  T other;
+  control.postSend(1 - control.rank(), &own, sizeof own);
+  control.postReceive(1 - control.rank(), &other, sizeof other);
+  control.waitSend(1 - control.rank());
+  control.waitReceive(1 - control.rank());
+  return other;
+}
+
+static void shareByHand(Transport &control, IpcLink &link, CUdeviceptr memory,
+                        int64_t bytes, int64_t saidBytes) {
+  IpcLink::MemoryOffer offer = {{}, saidBytes};
+  PIPEWRIGHT_CUDA(cuIpcGetMemHandle(&offer.handle, memory));
+  const IpcLink::MemoryOffer other = exchange(control, offer);
+  link.shareMemory(memory, bytes);
+  link.acceptMemory(other);
+  control.barrier();
+}
+
+/// Rank 1, which sends: as IpcLinks does, but for one lie.
+static void lie(const std::string &scenario, Transport &control,
+                const Device &device, const DeviceMemory &arena) {
+  checkSameLinks(control, {{1, 0}});
+  IpcLink link(1, 1, 0);
+  IpcLink::Offer offer = link.makeOffer();
+  const SharedMemory memory = SharedMemory::open(offer.board, sizeof(IpcBoard));
+  auto &board = *static_cast<IpcBoard *>(memory.data());
+  const SharedMemory small = SharedMemory::create(64);
+  if (scenario == "hostileName")
+    std::strcpy(offer.board, "/nonsense");
+  if (scenario == "hostileSize")
+    std::strcpy(offer.board, small.name().c_str());
+  link.accept(exchange(control, offer));
+  control.barrier();
+  // The first exchange.
+  const DeviceMemory element(device, 16, "test");
+  const int64_t value = int64_t{1} << 32;
+  copyToDevice(element.address(), &value, sizeof value);
+  shareByHand(control, link, element.address(), 16, 16);
+  CUevent done = nullptr;
+  PIPEWRIGHT_CUDA(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
+  const auto first = link.give(element.address(), 8, nullptr, done);
+  while (!first->met) {
+    control.poll();
+    link.advance();
+  }
+  link.closeMemory();
+  control.barrier();
+  // What rank 0 finds when it comes to the next transfer.
+  if (scenario == "hostilePart") {
+    board.slots[1].parts[0] = {int64_t{1} << 40, 64};
+    board.slots[1].arrivals = 1;
+  }
+  if (scenario == "hostileCount")
+    board.slots[1].arrivals = 7;
+  shareByHand(control, link, arena.address(), arena.bytes(),
+              scenario == "hostileBytes" ? -1 : arena.bytes());
+  control.barrier();
+}
+
+static int runHostile(const std::string &scenario) {
+  std::unique_ptr<Transport> control;
+  try {
+    control = createProcessTransport(hangSeconds);
+    control->setDeadline(hangSeconds);
+    const std::shared_ptr<Device> device = Device::open(0);
+    device->makeCurrent();
+    DeviceMemory arena = Bench::makeArena(*device);
+    if (control->rank() == 1) {
+      lie(scenario, *control, *device, arena);
+      return 0;
+    }
+    const auto links = createIpcLinks(*control);
+    links->connect({{1, 0}});
+    Bench bench(*control, *links, arena);
+    bench.receive(1, bench.put(std::vector<int64_t>(8)), 8);
+    bench.finish();
+    control->barrier();
+  } catch (const std::exception &error) {
+    std::printf("%s\n", error.what());
+    std::fflush(stdout);
+    if (control)
+      control->abort(error.what());
+    _exit(1);
+  }
+  return 0;
+}
+
 int main(int argc, char **argv) {
   setenv("PIPEWRIGHT_DOUBLE_GPUS", "4", 1);
   setenv("PIPEWRIGHT_DOUBLE_RACES", "1", 1);
+  if (argc == 3 && !std::strncmp(argv[2], "hostile", 7))
+    return runHostile(argv[2]);
   if (argc == 3 && !std::strcmp(argv[1], "--scenario"))
     return runDeviceProcess(
         argv[2], std::atoll(std::getenv("PIPEWRIGHT_TEST_GPUS")), makeLinks);
