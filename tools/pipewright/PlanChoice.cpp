@@ -10,16 +10,12 @@
 #include "tools/pipewright/PlanChoice.h"
 
 #include "codegen/plan/Plan.h"
-#include "passes/pipelines/StageEstimates.h"
-#include "passes/schedules/WorkOrder.h"
 #include "passes/schedules/policies/PlanSearch.h"
-#include "passes/step/CostModel.h"
 #include "passes/step/Prediction.h"
 #include "tools/pipewright/MemoryLimits.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
-#include "llvm/ADT/SmallPtrSet.h"
 
 #include <limits>
 #include <optional>
@@ -59,7 +55,7 @@ class PlanChooser {
 public:
   PlanChooser(ModuleOp imported, const CompileOptions &options,
               double stepToBeat, StagedModels &known)
-      : imported(imported), options(options), known(known),
+      : imported(imported), options(options), models(imported, options, known),
         machine(options.machineModel()),
         limits(schedules::PlanLimits::of(options.sizes())),
         mostBytes(mostBytesOf(options)), stepToBeat(stepToBeat) {}
@@ -73,12 +69,6 @@ public:
   std::string reason() const;
 
 private:
-  void setOptions(StagedPipelineOptions &staged, int64_t stages, bool splits,
-                  const schedules::Placement &places) const;
-  std::shared_ptr<const StagedModel> stagedModel(int64_t stages, bool splits,
-                                                 schedules::Placement places);
-  std::shared_ptr<const StagedModel> estimatedModel(int64_t stages);
-  std::vector<schedules::Placement> placementsOf(int64_t stages) const;
   void addCandidates(const std::shared_ptr<const StagedModel> &model,
                      bool splits);
   void addCandidate(const std::shared_ptr<const StagedModel> &model,
@@ -87,22 +77,15 @@ private:
   void addNamed(const std::shared_ptr<const StagedModel> &model, bool splits,
                 std::string schedule);
   void addAllCandidates();
-  /// Null where there is none.
-  std::shared_ptr<const TimedSchedule> timesOf(const Candidate &candidate);
   /// Puts it back with what a simulation says, where it may fit.
   void simulate(Candidate candidate);
   /// Makes the plan; false where it is not possible within the limits.
   bool complete(Candidate &candidate);
-  schedules::ScheduleOptions sizesOf(const StagedModel &model) const;
-  std::vector<double> fixedBytes(const StagedModel &model,
-                                 const schedules::Placement &places) const;
-  std::vector<double> freeBytes(const StagedModel &model,
-                                const schedules::Placement &places) const;
   void refuseForMemory(const Candidate &candidate);
 
   ModuleOp imported;
   const CompileOptions &options;
-  StagedModels &known;
+  ModelStages models;
   const MachineModel &machine;
   const schedules::PlanLimits limits;
   const int64_t mostBytes;
@@ -118,129 +101,6 @@ private:
 };
 
 } // namespace
-
-/// One empty placement where it makes no difference.
-std::vector<schedules::Placement>
-PlanChooser::placementsOf(int64_t stages) const {
-  if (!machine.isUneven())
-    return {{}};
-  schedules::ScheduleOptions sizes = options.sizes();
-  sizes.stages = stages;
-  return schedules::placementsFor(sizes);
-}
-
-/// What the staged level depends on.
-static std::string keyOf(ModuleOp imported,
-                         const StagedPipelineOptions &staged) {
-  pipe::ProgramFields program = pipe::programOf(imported);
-  // Whether replicas share updates is what costs ask for.
-  program.zero = std::min<int64_t>(program.zero, 1);
-  std::string key;
-  llvm::raw_string_ostream os(key);
-  os << program.get(imported.getContext()) << "\n";
-  staged.print(os);
-  return key;
-}
-
-void PlanChooser::setOptions(StagedPipelineOptions &staged, int64_t stages,
-                             bool splits,
-                             const schedules::Placement &places) const {
-  staged.copyOptionValuesFrom(options.pipelines.staged);
-  staged.stages = stages;
-  staged.splitBackward = splits;
-  staged.formKernels = true;
-  staged.rankOfStage =
-      llvm::ArrayRef(std::vector<int64_t>(places.begin(), places.end()));
-}
-
-std::shared_ptr<const StagedModel>
-PlanChooser::stagedModel(int64_t stages, bool splits,
-                         schedules::Placement places) {
-  StagedPipelineOptions staged;
-  setOptions(staged, stages, splits, places);
-  std::shared_ptr<const StagedModel> &entry =
-      known.models[keyOf(imported, staged)];
-  if (entry)
-    return entry;
-  auto model = std::make_shared<StagedModel>();
-  entry = model;
-  model->stages = stages;
-  OwningOpRef<ModuleOp> module = imported.clone();
-  PassManager pm(imported.getContext());
-  pm.enableVerifier(false);
-  buildStagedPipeline(pm, staged);
-  if (failed(pm.run(*module)))
-    return model;
-  FailureOr<pipe::Stages> read = pipe::Stages::read(*module);
-  if (failed(read))
-    return model;
-  model->module = std::move(module);
-  model->costs = read->costs(pipe::StepMode::train, machine, places);
-  model->places = std::move(places);
-  model->edges = read->edges(pipe::StepMode::train);
-  model->weightBytes.assign(read->size(), 0);
-  for (const pipe::WeightGroup &group : read->weights())
-    if (!group.isTied() && group.isUpdatedIn(group.stages.front()))
-      model->weightBytes[group.stages.front()] +=
-          pipe::byteSize(group.weight.getTensorType());
-  return model;
-}
-
-/// Null where stages have to be made to know what they cost.
-std::shared_ptr<const StagedModel> PlanChooser::estimatedModel(int64_t stages) {
-  StagedPipelineOptions staged;
-  setOptions(staged, stages, true, {});
-  const std::string remat = staged.remat;
-  // Times that were given are those of tasks, and modes of several stages
-  // belong to these.
-  if (machine.isUneven() || !options.taskTimes.empty() ||
-      llvm::StringRef(remat).contains(','))
-    return nullptr;
-  auto [ops, isNew] = known.estimates.try_emplace(
-      remat + (staged.earlyRecompute ? " early" : ""));
-  if (isNew)
-    ops->second = StageEstimates::of(imported, staged, machine);
-  if (!ops->second)
-    return nullptr;
-  staged.remat = "";
-  auto [cut, isNewCut] = known.cuts.try_emplace(keyOf(imported, staged));
-  if (isNewCut) {
-    const std::string balance = staged.balance;
-    auto model =
-        pipe::cutModel(imported, {stages, balance,
-                                  llvm::ArrayRef<int64_t>(staged.stageMemory)});
-    if (succeeded(model))
-      cut->second = std::move(*model);
-  }
-  if (!cut->second)
-    return nullptr;
-  auto model = std::make_shared<StagedModel>();
-  model->stages = stages;
-  model->isEstimate = true;
-  model->slack = ops->second->slack();
-  model->keptSlack = ops->second->keptSlack();
-  model->costs =
-      ops->second->ofCut(*cut->second, costsOfLinks(imported, machine));
-  model->edges = cut->second->edges;
-  model->weightBytes = cut->second->weightBytes;
-  return model;
-}
-
-schedules::ScheduleOptions
-PlanChooser::sizesOf(const StagedModel &model) const {
-  schedules::ScheduleOptions sizes = options.sizes();
-  sizes.stages = model.stages;
-  sizes.costs = &model.costs;
-  sizes.edges = model.edges;
-  if (machine.isUneven())
-    sizes.costsAt = [&](ArrayRef<int32_t> places) {
-      FailureOr<pipe::Stages> stages = pipe::Stages::read(*model.module);
-      return failed(stages)
-                 ? model.costs
-                 : stages->costs(pipe::StepMode::train, machine, places);
-    };
-  return sizes;
-}
 
 /// Whether the model was cut for where a policy puts its stages.
 static bool isCutFor(const StagedModel &model, const schedules::Policy &policy,
@@ -262,34 +122,10 @@ static bool isBounded(const schedules::Policy &policy,
          policy.weightRule() == schedules::WeightRule::Synchronous;
 }
 
-/// By rank: what the weights of its stages take at least, with gradients and
-/// states.
-std::vector<double>
-PlanChooser::fixedBytes(const StagedModel &model,
-                        const schedules::Placement &places) const {
-  std::vector<double> bytes(options.pipelines.scheduled.ranks, 0);
-  const double copies = leastCopies(options);
-  for (auto [stage, rank] : llvm::enumerate(places))
-    bytes[rank] +=
-        copies * static_cast<double>(
-                     model.weightBytes[stage % model.weightBytes.size()]);
-  return bytes;
-}
-
-/// What the limit leaves for what stages keep, in bytes of `model`'s costs.
-std::vector<double>
-PlanChooser::freeBytes(const StagedModel &model,
-                       const schedules::Placement &places) const {
-  std::vector<double> bytes = fixedBytes(model, places);
-  for (double &rank : bytes)
-    rank = (static_cast<double>(mostBytes) - rank) / model.keptSlack;
-  return bytes;
-}
-
 void PlanChooser::addCandidate(const std::shared_ptr<const StagedModel> &model,
                                bool splits, schedules::PolicyChoice policy,
                                std::string schedule) {
-  const schedules::ScheduleOptions sizes = policy.with(sizesOf(*model));
+  const schedules::ScheduleOptions sizes = policy.with(models.sizesOf(*model));
   if (!isCutFor(*model, *policy, sizes))
     return;
   Candidate candidate;
@@ -309,7 +145,7 @@ void PlanChooser::addCandidate(const std::shared_ptr<const StagedModel> &model,
                                model->costs, splits);
       if (!policy->stashLimit(sizes))
         least = std::max(least, schedules::leastStepWithin(
-                                    freeBytes(*model, places), places,
+                                    models.freeBytes(*model, places), places,
                                     sizes.microBatches, model->costs, splits));
       candidate.step = std::min(candidate.step, least);
     }
@@ -337,43 +173,10 @@ void PlanChooser::refuseForMemory(const Candidate &candidate) {
   leastBytes = std::min(leastBytes, candidate.leastBytes);
 }
 
-std::shared_ptr<const TimedSchedule>
-PlanChooser::timesOf(const Candidate &candidate) {
-  const StagedModel &model = *candidate.model;
-  StagedPipelineOptions staged;
-  setOptions(staged, model.stages, candidate.splits, model.places);
-  const std::string key = keyOf(imported, staged) + candidate.schedule +
-                          (model.isEstimate ? " estimated" : "");
-  auto [entry, isNew] = known.schedules.try_emplace(key);
-  if (!isNew)
-    return entry->second;
-  llvm::Expected<schedules::Schedule> order =
-      candidate.policy->build(candidate.policy.with(sizesOf(model)));
-  if (!order) {
-    llvm::consumeError(order.takeError());
-    return nullptr;
-  }
-  if (!schedules::sumsAscending(*order))
-    return nullptr;
-  llvm::Expected<schedules::Simulation> simulation =
-      schedules::simulateWithMoves(*order, model.costs, model.edges);
-  if (!simulation) {
-    llvm::consumeError(simulation.takeError());
-    return nullptr;
-  }
-  auto result = std::make_shared<TimedSchedule>();
-  result->origin = order->origin.empty() ? candidate.schedule : order->origin;
-  result->step = simulation->globalStepTime;
-  result->peak = peakOf(*simulation, /*hasBytes=*/true);
-  for (const schedules::RankSummary &rank : simulation->ranks)
-    result->bytes.push_back(rank.peakStashBytes);
-  result->places = order->rankOfStage;
-  return entry->second = std::move(result);
-}
-
 void PlanChooser::simulate(Candidate candidate) {
   const StagedModel &model = *candidate.model;
-  const std::shared_ptr<const TimedSchedule> schedule = timesOf(candidate);
+  const std::shared_ptr<const TimedSchedule> schedule = models.timesOf(
+      model, candidate.splits, candidate.policy, candidate.schedule);
   if (!schedule)
     return;
   candidate.isSimulated = true;
@@ -381,7 +184,7 @@ void PlanChooser::simulate(Candidate candidate) {
   candidate.step = model.slack * schedule->step;
   candidate.peak = schedule->peak;
   auto mostWith = [&](double share) {
-    std::vector<double> bytes = fixedBytes(model, schedule->places);
+    std::vector<double> bytes = models.fixedBytes(model, schedule->places);
     for (auto [all, kept] : llvm::zip_equal(bytes, schedule->bytes))
       all += share * static_cast<double>(kept);
     return static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
@@ -403,7 +206,7 @@ void PlanChooser::addCandidates(const std::shared_ptr<const StagedModel> &model,
     return addCandidate(model, splits, options.policy, std::move(own));
   for (const schedules::Policy *policy : schedules::allPolicies()) {
     if (policy->splitsBackward() != splits ||
-        !canBeChosen(*policy, sizesOf(*model), limits))
+        !canBeChosen(*policy, models.sizesOf(*model), limits))
       continue;
     const std::string name = policy->name().str();
     addNamed(model, splits, name);
@@ -472,7 +275,7 @@ void PlanChooser::addAllCandidates() {
   if (isGiven)
     counts = {options.pipelines.staged.stages};
   for (int64_t stages : counts) {
-    auto estimate = estimatedModel(stages);
+    auto estimate = models.estimated(stages);
     for (bool splits : {false, true}) {
       if (isGiven ? splits != options.pipelines.staged.splitBackward
                   : splits && !limits.splits)
@@ -481,8 +284,8 @@ void PlanChooser::addAllCandidates() {
         addCandidates(estimate, splits);
         continue;
       }
-      for (schedules::Placement &places : placementsOf(stages))
-        if (auto model = stagedModel(stages, splits, std::move(places));
+      for (schedules::Placement &places : models.placementsOf(stages))
+        if (auto model = models.made(stages, splits, std::move(places));
             model->module)
           addCandidates(model, splits);
     }
@@ -543,7 +346,7 @@ std::optional<Candidate> PlanChooser::choose() {
     }
     if (candidate.model->isEstimate) {
       candidate.model =
-          stagedModel(candidate.model->stages, candidate.splits, {});
+          models.made(candidate.model->stages, candidate.splits, {});
       if (candidate.model->module)
         simulate(std::move(candidate));
       continue;

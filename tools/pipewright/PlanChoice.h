@@ -11,59 +11,16 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_PLANCHOICE_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_PLANCHOICE_H
 
-#include "passes/pipelines/StageEstimates.h"
-#include "passes/schedules/Placement.h"
-#include "passes/schedules/Simulator.h"
+#include "tools/pipewright/ModelStages.h"
 #include "tools/pipewright/Options.h"
 
-#include <map>
-#include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 namespace pipewright::tool {
 
 /// Steps that differ by less are equal: sums of the same times in another order
 /// differ in their last digits.
 inline bool isShorterStep(double a, double b) { return a < b * (1 - 1e-9); }
-
-/// The staged level for a number of stages, backwards split or whole, or what
-/// is known of it before it is made.
-struct StagedModel {
-  /// Null where the model cannot be cut so, and in an estimate.
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  int64_t stages = 0;
-  /// Where it was cut for; empty where ranks are alike.
-  schedules::Placement places;
-  bool isEstimate = false;
-  /// The shares that are certain of what stages take, and of what they keep.
-  double slack = 1, keptSlack = 1;
-  schedules::TaskCosts costs;
-  std::vector<schedules::StageEdge> edges;
-  /// By stage: of the weights that it alone has and updates, in f32. Of others
-  /// it may turn out not to keep states.
-  std::vector<int64_t> weightBytes;
-};
-
-/// A schedule of some stages.
-struct TimedSchedule {
-  std::string origin;
-  double step = 0;
-  int64_t peak = 0;
-  /// By rank, of what is kept.
-  std::vector<int64_t> bytes;
-  schedules::Placement places;
-};
-
-/// What was found out of a model, by what for: other plans of it, on the same
-/// machine, may need that as well.
-struct StagedModels {
-  std::map<std::string, std::shared_ptr<const StagedModel>> models;
-  std::map<std::string, std::optional<pipe::CutModel>> cuts;
-  std::map<std::string, std::optional<StageEstimates>> estimates;
-  std::map<std::string, std::shared_ptr<const TimedSchedule>> schedules;
-};
 
 /// In the reason why no plan was chosen where each takes too long.
 inline constexpr llvm::StringLiteral kNoneIsFaster =

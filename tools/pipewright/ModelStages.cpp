@@ -1,0 +1,193 @@
+//===- ModelStages.cpp - What is known of a model's stages ----------------===//
+
+#include "tools/pipewright/ModelStages.h"
+
+#include "passes/schedules/WorkOrder.h"
+#include "passes/schedules/policies/PlanSearch.h"
+#include "passes/step/CostModel.h"
+#include "passes/step/Stages.h"
+#include "tools/pipewright/MemoryLimits.h"
+
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+
+namespace pipewright::tool {
+
+std::vector<schedules::Placement>
+ModelStages::placementsOf(int64_t stages) const {
+  if (!machine.isUneven())
+    return {{}};
+  schedules::ScheduleOptions sizes = options.sizes();
+  sizes.stages = stages;
+  return schedules::placementsFor(sizes);
+}
+
+/// What the staged level depends on.
+static std::string keyOf(ModuleOp imported,
+                         const StagedPipelineOptions &staged) {
+  pipe::ProgramFields program = pipe::programOf(imported);
+  // Whether replicas share updates is what costs ask for.
+  program.zero = std::min<int64_t>(program.zero, 1);
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  os << program.get(imported.getContext()) << "\n";
+  staged.print(os);
+  return key;
+}
+
+void ModelStages::setOptions(StagedPipelineOptions &staged, int64_t stages,
+                             bool splits,
+                             const schedules::Placement &places) const {
+  staged.copyOptionValuesFrom(options.pipelines.staged);
+  staged.stages = stages;
+  staged.splitBackward = splits;
+  staged.formKernels = true;
+  staged.rankOfStage =
+      llvm::ArrayRef(std::vector<int64_t>(places.begin(), places.end()));
+}
+
+std::shared_ptr<const StagedModel>
+ModelStages::made(int64_t stages, bool splits, schedules::Placement places) {
+  StagedPipelineOptions staged;
+  setOptions(staged, stages, splits, places);
+  std::shared_ptr<const StagedModel> &entry =
+      known.models[keyOf(imported, staged)];
+  if (entry)
+    return entry;
+  auto model = std::make_shared<StagedModel>();
+  entry = model;
+  model->stages = stages;
+  OwningOpRef<ModuleOp> module = imported.clone();
+  PassManager pm(imported.getContext());
+  pm.enableVerifier(false);
+  buildStagedPipeline(pm, staged);
+  if (failed(pm.run(*module)))
+    return model;
+  FailureOr<pipe::Stages> read = pipe::Stages::read(*module);
+  if (failed(read))
+    return model;
+  model->module = std::move(module);
+  model->costs = read->costs(pipe::StepMode::train, machine, places);
+  model->places = std::move(places);
+  model->edges = read->edges(pipe::StepMode::train);
+  model->weightBytes.assign(read->size(), 0);
+  for (const pipe::WeightGroup &group : read->weights())
+    if (!group.isTied() && group.isUpdatedIn(group.stages.front()))
+      model->weightBytes[group.stages.front()] +=
+          pipe::byteSize(group.weight.getTensorType());
+  return model;
+}
+
+std::shared_ptr<const StagedModel> ModelStages::estimated(int64_t stages) {
+  StagedPipelineOptions staged;
+  setOptions(staged, stages, true, {});
+  const std::string remat = staged.remat;
+  // Times that were given are those of tasks, and modes of several stages
+  // belong to these.
+  if (machine.isUneven() || !options.taskTimes.empty() ||
+      llvm::StringRef(remat).contains(','))
+    return nullptr;
+  auto [ops, isNew] = known.estimates.try_emplace(
+      remat + (staged.earlyRecompute ? " early" : ""));
+  if (isNew)
+    ops->second = StageEstimates::of(imported, staged, machine);
+  if (!ops->second)
+    return nullptr;
+  staged.remat = "";
+  auto [cut, isNewCut] = known.cuts.try_emplace(keyOf(imported, staged));
+  if (isNewCut) {
+    const std::string balance = staged.balance;
+    auto model =
+        pipe::cutModel(imported, {stages, balance,
+                                  llvm::ArrayRef<int64_t>(staged.stageMemory)});
+    if (succeeded(model))
+      cut->second = std::move(*model);
+  }
+  if (!cut->second)
+    return nullptr;
+  auto model = std::make_shared<StagedModel>();
+  model->stages = stages;
+  model->isEstimate = true;
+  model->slack = ops->second->slack();
+  model->keptSlack = ops->second->keptSlack();
+  model->costs =
+      ops->second->ofCut(*cut->second, costsOfLinks(imported, machine));
+  model->edges = cut->second->edges;
+  model->weightBytes = cut->second->weightBytes;
+  return model;
+}
+
+schedules::ScheduleOptions
+ModelStages::sizesOf(const StagedModel &model) const {
+  schedules::ScheduleOptions sizes = options.sizes();
+  sizes.stages = model.stages;
+  sizes.costs = &model.costs;
+  sizes.edges = model.edges;
+  if (machine.isUneven())
+    sizes.costsAt = [&](ArrayRef<int32_t> places) {
+      FailureOr<pipe::Stages> stages = pipe::Stages::read(*model.module);
+      return failed(stages)
+                 ? model.costs
+                 : stages->costs(pipe::StepMode::train, machine, places);
+    };
+  return sizes;
+}
+
+std::vector<double>
+ModelStages::fixedBytes(const StagedModel &model,
+                        const schedules::Placement &places) const {
+  std::vector<double> bytes(options.pipelines.scheduled.ranks, 0);
+  const double copies = leastCopies(options);
+  for (auto [stage, rank] : llvm::enumerate(places))
+    bytes[rank] +=
+        copies * static_cast<double>(
+                     model.weightBytes[stage % model.weightBytes.size()]);
+  return bytes;
+}
+
+std::vector<double>
+ModelStages::freeBytes(const StagedModel &model,
+                       const schedules::Placement &places) const {
+  std::vector<double> bytes = fixedBytes(model, places);
+  for (double &rank : bytes)
+    rank = (static_cast<double>(mostBytesOf(options)) - rank) / model.keptSlack;
+  return bytes;
+}
+
+std::shared_ptr<const TimedSchedule>
+ModelStages::timesOf(const StagedModel &model, bool splits,
+                     const schedules::PolicyChoice &policy,
+                     const std::string &schedule) {
+  StagedPipelineOptions staged;
+  setOptions(staged, model.stages, splits, model.places);
+  const std::string key = keyOf(imported, staged) + schedule +
+                          (model.isEstimate ? " estimated" : "");
+  auto [entry, isNew] = known.schedules.try_emplace(key);
+  if (!isNew)
+    return entry->second;
+  llvm::Expected<schedules::Schedule> order =
+      policy->build(policy.with(sizesOf(model)));
+  if (!order) {
+    llvm::consumeError(order.takeError());
+    return nullptr;
+  }
+  if (!schedules::sumsAscending(*order))
+    return nullptr;
+  llvm::Expected<schedules::Simulation> simulation =
+      schedules::simulateWithMoves(*order, model.costs, model.edges);
+  if (!simulation) {
+    llvm::consumeError(simulation.takeError());
+    return nullptr;
+  }
+  auto result = std::make_shared<TimedSchedule>();
+  result->origin = order->origin.empty() ? schedule : order->origin;
+  result->step = simulation->globalStepTime;
+  result->peak = peakOf(*simulation, /*hasBytes=*/true);
+  for (const schedules::RankSummary &rank : simulation->ranks)
+    result->bytes.push_back(rank.peakStashBytes);
+  result->places = order->rankOfStage;
+  return entry->second = std::move(result);
+}
+
+} // namespace pipewright::tool

@@ -1,0 +1,107 @@
+//===- ModelStages.h - What is known of a model's stages --------*- C++ -*-===//
+//
+// To choose among plans stages of many numbers and modes are needed: first what
+// they are estimated to cost, then themselves, and the times of schedules of
+// both. All of it is kept for other plans of the same model.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_MODELSTAGES_H
+#define PIPEWRIGHT_TOOLS_PIPEWRIGHT_MODELSTAGES_H
+
+#include "passes/pipelines/StageEstimates.h"
+#include "passes/schedules/Placement.h"
+#include "passes/schedules/Policy.h"
+#include "passes/schedules/Simulator.h"
+#include "tools/pipewright/Options.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipewright::tool {
+
+/// The staged level for a number of stages, backwards split or whole, or what
+/// is known of it before it is made.
+struct StagedModel {
+  /// Null where the model cannot be cut so, and in an estimate.
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  int64_t stages = 0;
+  /// Where it was cut for; empty where ranks are alike.
+  schedules::Placement places;
+  bool isEstimate = false;
+  /// The shares that are certain of what stages take, and of what they keep.
+  double slack = 1, keptSlack = 1;
+  schedules::TaskCosts costs;
+  std::vector<schedules::StageEdge> edges;
+  /// By stage: of the weights that it alone has and updates, in f32. Of others
+  /// it may turn out not to keep states.
+  std::vector<int64_t> weightBytes;
+};
+
+/// A schedule of some stages.
+struct TimedSchedule {
+  std::string origin;
+  double step = 0;
+  int64_t peak = 0;
+  /// By rank, of what is kept.
+  std::vector<int64_t> bytes;
+  schedules::Placement places;
+};
+
+/// What was found out of a model, by what for: other plans of it, on the same
+/// machine, may need that as well.
+struct StagedModels {
+  std::map<std::string, std::shared_ptr<const StagedModel>> models;
+  std::map<std::string, std::optional<pipe::CutModel>> cuts;
+  std::map<std::string, std::optional<StageEstimates>> estimates;
+  std::map<std::string, std::shared_ptr<const TimedSchedule>> schedules;
+};
+
+/// The stages of a model under some options. Ask only while diagnostics are
+/// silent: a cut that is not possible is none.
+class ModelStages {
+public:
+  /// `imported` is at the import level, and stays as it is.
+  ModelStages(mlir::ModuleOp imported, const CompileOptions &options,
+              StagedModels &known)
+      : imported(imported), options(options), known(known),
+        machine(options.machineModel()) {}
+
+  /// Where stages may lie, where that makes a difference to them; else one
+  /// empty placement.
+  std::vector<schedules::Placement> placementsOf(int64_t stages) const;
+  std::shared_ptr<const StagedModel> made(int64_t stages, bool splits,
+                                          schedules::Placement places);
+  /// Null where stages have to be made to know what they cost.
+  std::shared_ptr<const StagedModel> estimated(int64_t stages);
+
+  schedules::ScheduleOptions sizesOf(const StagedModel &model) const;
+  /// By rank: what the weights of its stages take at least, with gradients and
+  /// states.
+  std::vector<double> fixedBytes(const StagedModel &model,
+                                 const schedules::Placement &places) const;
+  /// By rank: what the limit leaves for what stages keep, in bytes of `model`'s
+  /// costs.
+  std::vector<double> freeBytes(const StagedModel &model,
+                                const schedules::Placement &places) const;
+  /// Of the schedule of a name; null where there is none.
+  std::shared_ptr<const TimedSchedule>
+  timesOf(const StagedModel &model, bool splits,
+          const schedules::PolicyChoice &policy, const std::string &schedule);
+
+private:
+  void setOptions(StagedPipelineOptions &staged, int64_t stages, bool splits,
+                  const schedules::Placement &places) const;
+
+  mlir::ModuleOp imported;
+  const CompileOptions &options;
+  StagedModels &known;
+  const MachineModel &machine;
+};
+
+} // namespace pipewright::tool
+
+#endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_MODELSTAGES_H
