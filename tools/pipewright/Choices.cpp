@@ -338,10 +338,12 @@ void Compilation::compareWithLayers() {
   if (best == "none")
     return;
   double least = tryPlan().step;
-  for (const char *mode : {"every:1", "every:2", "full"}) {
-    remat = mode;
+  for (StringRef mode : kRematModesByTime) {
+    if (!mode.starts_with("every:") && mode != "full")
+      continue;
+    remat = mode.str();
     if (const double step = tryPlan().step; isShorterStep(step, least))
-      std::tie(best, least) = std::pair(mode, step);
+      std::tie(best, least) = std::pair(mode.str(), step);
   }
   remat = best;
 }
