@@ -279,7 +279,7 @@ TEST(NcclDouble, NeighboursStartInAsManyRoundsHoweverManyTheyAre) {
     if (r < ranks / 2)
       groups.push_back({r, r + ranks / 2});
   }
-  EXPECT_EQ(startSlowly(ranks, links, 2, groups),
+  EXPECT_EQ(startSlowly(ranks, links, 4, groups),
             std::vector<std::string>(ranks));
 }
 
