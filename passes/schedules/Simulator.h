@@ -91,23 +91,6 @@ struct TaskCosts {
   LinkCosts linkBetweenReplicas() const;
 };
 
-/// No schedule of one copy of the model has a shorter step, with stages on
-/// these ranks. A rank begins when the forwards
-/// of all stages before its first one have passed; and where backwards are
-/// whole, its last task is that stage's, and all stages before it follow.
-double leastStep(llvm::ArrayRef<int32_t> rankOfStage, int64_t ranks,
-                 int64_t microBatches, const TaskCosts &costs, bool splits);
-
-/// The same where each rank keeps at most so many bytes of stashes at a time,
-/// and none is moved to another rank. By Little's law: a stash is kept until
-/// all stages behind its own have seen its micro-batch twice, and the sum of
-/// these times is at most what a step has room for. No bound comes from a rank
-/// with no room at all.
-double leastStepWithin(llvm::ArrayRef<double> bytesOfRank,
-                       llvm::ArrayRef<int32_t> rankOfStage,
-                       int64_t microBatches, const TaskCosts &costs,
-                       bool splits);
-
 struct TaskTime {
   double start = 0;
   double end = 0;

@@ -137,6 +137,13 @@ pipewright::runtime::allLinks(int64_t ranks) {
   return links;
 }
 
+std::string pipewright::runtime::caseOf(
+    const ::testing::TestParamInfo<ShapedScenario> &info) {
+  const auto &[shape, scenario] = info.param;
+  return std::string(scenario.name) + std::to_string(shape.first) + "On" +
+         std::to_string(shape.second);
+}
+
 int64_t pipewright::runtime::gpusThere() {
   int count = 0;
   PIPEWRIGHT_CUDA(cuDeviceGetCount(&count));

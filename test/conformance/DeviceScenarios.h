@@ -16,9 +16,12 @@
 #include "runtime/net/Transport.h"
 
 #include <functional>
+#include <gtest/gtest.h>
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace pipewright::runtime {
@@ -76,6 +79,12 @@ struct DeviceScenario {
 };
 
 const std::vector<DeviceScenario> &deviceScenarios();
+
+/// Ranks, GPUs.
+using Shape = std::pair<int64_t, int64_t>;
+using ShapedScenario = std::tuple<Shape, DeviceScenario>;
+/// "manySteps4On2"
+std::string caseOf(const ::testing::TestParamInfo<ShapedScenario> &info);
 
 /// Those of groups and collectives; each needs four ranks or eight.
 const std::vector<DeviceScenario> &deviceCollectiveScenarios();

@@ -35,24 +35,13 @@ static std::vector<std::string> run(int64_t ranks, int64_t gpus,
                           environment);
 }
 
-/// Ranks, GPUs.
-using Shape = std::pair<int64_t, int64_t>;
-
-class IpcConformance
-    : public ::testing::TestWithParam<std::tuple<Shape, DeviceScenario>> {};
+class IpcConformance : public ::testing::TestWithParam<ShapedScenario> {};
 
 TEST_P(IpcConformance, Holds) {
   const auto &[shape, scenario] = GetParam();
   const auto [ranks, gpus] = shape;
   PIPEWRIGHT_NEEDS_GPUS(gpus);
   EXPECT_EQ(run(ranks, gpus, scenario.name), std::vector<std::string>(ranks));
-}
-
-static std::string caseOf(
-    const ::testing::TestParamInfo<std::tuple<Shape, DeviceScenario>> &info) {
-  const auto &[shape, scenario] = info.param;
-  return std::string(scenario.name) + std::to_string(shape.first) + "On" +
-         std::to_string(shape.second);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -29,24 +29,13 @@ static std::vector<std::string> run(int64_t ranks, int64_t gpus,
       body);
 }
 
-/// Ranks, GPUs.
-using Shape = std::pair<int64_t, int64_t>;
-
-class LocalConformance
-    : public ::testing::TestWithParam<std::tuple<Shape, DeviceScenario>> {};
+class LocalConformance : public ::testing::TestWithParam<ShapedScenario> {};
 
 TEST_P(LocalConformance, Holds) {
   const auto &[shape, scenario] = GetParam();
   const auto [ranks, gpus] = shape;
   PIPEWRIGHT_NEEDS_GPUS(gpus);
   EXPECT_EQ(run(ranks, gpus, scenario.run), std::vector<std::string>(ranks));
-}
-
-static std::string caseOf(
-    const ::testing::TestParamInfo<std::tuple<Shape, DeviceScenario>> &info) {
-  const auto &[shape, scenario] = info.param;
-  return std::string(scenario.name) + std::to_string(shape.first) + "On" +
-         std::to_string(shape.second);
 }
 
 INSTANTIATE_TEST_SUITE_P(

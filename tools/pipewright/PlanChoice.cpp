@@ -10,6 +10,7 @@
 #include "tools/pipewright/PlanChoice.h"
 
 #include "codegen/plan/Plan.h"
+#include "passes/schedules/StepBounds.h"
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/step/Prediction.h"
 #include "tools/pipewright/MemoryLimits.h"

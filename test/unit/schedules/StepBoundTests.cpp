@@ -1,0 +1,92 @@
+//===- StepBoundTests.cpp - Bounds against steps that are simulated -------===//
+
+#include "passes/schedules/StepBounds.h"
+
+#include "test/unit/schedules/ScheduleTesting.h"
+
+#include <random>
+
+using namespace pipewright::schedules;
+using namespace pipewright::schedules::testing;
+
+TEST(StepBounds, NoScheduleIsShorter) {
+  std::mt19937 random(7);
+  auto upTo = [&](int64_t most) {
+    return std::uniform_int_distribution<int64_t>(1, most)(random);
+  };
+  std::uniform_real_distribution<double> seconds(0.01, 3);
+  int64_t compared = 0, equal = 0, close = 0;
+  for (int round = 0; round < 300; ++round) {
+    const int64_t ranks = upTo(6), stages = ranks * upTo(3),
+                  microBatches = upTo(12);
+    TaskCosts costs = TaskCosts::uniform(stages);
+    for (StageCosts &stage : costs.stages) {
+      stage.forward = seconds(random);
+      stage.inputGradient = seconds(random);
+      stage.weightGradient = seconds(random);
+      stage.backward = stage.inputGradient + stage.weightGradient;
+      stage.stashBytes = upTo(1000);
+      stage.weightStashBytes = upTo(1000);
+    }
+    const std::vector<StageEdge> edges = linearEdges(stages);
+    ScheduleOptions options = {ranks, stages, microBatches};
+    options.costs = &costs;
+    options.edges = edges;
+    for (const Policy *policy : allPolicies()) {
+      if (policy->isChoice() || policy->copies() != 1 || !policy->trains() ||
+          policy->weightRule() != WeightRule::Synchronous ||
+          policy->updates(options) != 1)
+        continue;
+      llvm::Expected<Schedule> schedule = policy->build(options);
+      if (!schedule) {
+        llvm::consumeError(schedule.takeError());
+        continue;
+      }
+      const Simulation simulation = valueOf(simulate(*schedule, costs, edges));
+      const double step = simulation.globalStepTime;
+      const double least = leastStep(schedule->rankOfStage, ranks, microBatches,
+                                     costs, policy->splitsBackward());
+      EXPECT_LE(least, step * (1 + 1e-9))
+          << policy->name().str() << " on " << ranks << " ranks, " << stages
+          << " stages, " << microBatches << " micro-batches";
+      ++compared;
+      equal += least > step * (1 - 1e-9);
+      if (policy->stashLimit(options))
+        continue;
+      std::vector<double> bytes;
+      for (const RankSummary &rank : simulation.ranks)
+        bytes.push_back(static_cast<double>(rank.peakStashBytes));
+      const double within =
+          leastStepWithin(bytes, schedule->rankOfStage, microBatches, costs,
+                          policy->splitsBackward());
+      EXPECT_LE(within, step * (1 + 1e-9)) << policy->name().str();
+      close += within > step * 0.8;
+    }
+  }
+  EXPECT_GT(compared, 1000);
+  // One rank does all, one behind the other, and there are others.
+  EXPECT_GT(equal, compared / 20);
+  EXPECT_GT(close, compared / 20);
+
+  // 1F1B with stages alike has no other idle time.
+  const TaskCosts alike = TaskCosts::uniform(4, 1, 2);
+  const Schedule schedule = buildSchedule("1f1b", 4, 4, 8);
+  EXPECT_DOUBLE_EQ((8 + 3) * 3, leastStep(schedule.rankOfStage, 4, 8, alike,
+                                          /*splits=*/false));
+  // A split one may do W at the end: (8 + 3) forwards and 8 of the others.
+  EXPECT_DOUBLE_EQ(8 * 3 + 3, leastStep(schedule.rankOfStage, 4, 8, alike,
+                                        /*splits=*/true));
+
+  // A micro-batch is 12 seconds on its way, with room for four or two at a
+  // time.
+  TaskCosts kept = alike;
+  for (StageCosts &stage : kept.stages)
+    stage.stashBytes = 10;
+  auto within = [&](double bytes) {
+    return leastStepWithin(std::vector<double>(4, bytes), schedule.rankOfStage,
+                           8, kept, /*splits=*/false);
+  };
+  EXPECT_DOUBLE_EQ(24, within(40));
+  EXPECT_DOUBLE_EQ(48, within(20));
+  EXPECT_DOUBLE_EQ(0, within(-1));
+}
