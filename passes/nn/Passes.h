@@ -9,7 +9,6 @@
 #define PIPEWRIGHT_PASSES_NN_PASSES_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/SymbolTable.h"
 #include "mlir/Pass/Pass.h"
 
 namespace pipewright::nn {
@@ -19,11 +18,6 @@ namespace pipewright::nn {
 
 #define GEN_PASS_REGISTRATION
 #include "passes/nn/Passes.h.inc"
-
-/// Groups the compiled ops of `body` into functions in `kernels` (whose symbols
-/// are `symbols`) and replaces each group by an `nn.launch`.
-mlir::LogicalResult formKernels(mlir::Block &body, mlir::ModuleOp kernels,
-                                mlir::SymbolTable &symbols);
 
 } // namespace pipewright::nn
 

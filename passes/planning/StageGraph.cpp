@@ -102,6 +102,15 @@ struct Price {
       of;
   /// No stage with so much, or more, is worth less.
   llvm::function_ref<double(StageCost cost)> atLeast;
+  /// Whether it is the same whatever the stage's number.
+  bool isSameForAll = false;
+
+  /// The same as `of`, in a loop over numbers of which `own` is the worth of
+  /// the one before; negative at first.
+  double next(double own, int64_t stage, int32_t begin, int32_t end,
+              const StageCost &cost) const {
+    return own >= 0 && isSameForAll ? own : of(stage, begin, end, cost);
+  }
 };
 
 /// The best way to make the first nodes into some number of stages.
@@ -158,9 +167,10 @@ static double leastWorst(const StageGraph &graph, int64_t stages, Price price,
     return worth > limit;
   };
   forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
+    double own = -1;
     for (int64_t stage : least.next(begin)) {
-      const double worst =
-          std::max(least.at(stage, begin), price.of(stage, begin, end, cost));
+      own = price.next(own, stage, begin, end, cost);
+      const double worst = std::max(least.at(stage, begin), own);
       if (!isBeyond(worst))
         least.reach(stage + 1, end) = std::min(least.at(stage + 1, end), worst);
     }
@@ -208,9 +218,10 @@ cutBy(const StageGraph &graph, int64_t stages, double slack, Price price) {
   const std::vector<int64_t> crossing = graph.crossingBytes();
   StageTable<Best> best(size, stages, /*none=*/{}, /*start=*/{0, 0, 0});
   forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
+    double own = -1;
     for (int64_t stage : best.next(begin)) {
       const Best &before = best.at(stage, begin);
-      const double own = price.of(stage, begin, end, cost);
+      own = price.next(own, stage, begin, end, cost);
       if (!before.isPossible() || own > limit)
         continue;
       const Best candidate{before.bytes + crossing[begin],
@@ -239,7 +250,8 @@ cutIntoStages(const StageGraph &graph, int64_t stages, double slack,
   auto atLeast = [least = ranks.leastSlowness()](StageCost cost) {
     return cost.cost * least;
   };
-  return cutBy(graph, stages, slack, {priceOf, atLeast});
+  return cutBy(graph, stages, slack,
+               {priceOf, atLeast, /*isSameForAll=*/ranks.slowness.empty()});
 }
 
 llvm::Expected<llvm::SmallVector<int32_t>>

@@ -144,10 +144,13 @@ private:
     std::vector<ListProgress> progress;
     std::vector<ListBudget> budgets;
     double freeAt = 0;
+    /// Of the tasks that have not started, in seconds.
+    double left = 0;
   };
   static constexpr double unknown = -1;
 
   void addBudgets(int32_t rank);
+  double secondsOfStage(int32_t stage) const;
   llvm::Error checkLimits() const;
   int64_t countTasks() const;
 
@@ -160,6 +163,7 @@ private:
   void start(int32_t rank, size_t candidate, double now);
   void publish(const Task &task, double end);
   void send(TransferKind kind, int32_t edge, int32_t microBatch, double end);
+  void wake(int32_t rank, double time);
   bool runAnyTask();
 
   Schedule &schedule;
@@ -179,6 +183,8 @@ private:
   /// Waits below this come from rounding.
   double noise = 0;
   double latest = 0;
+  /// No order that begins like this takes less.
+  double least = 0;
 
   // What the rank that is being served may run next; `place` is the index of a
   // stage among the rank's.
@@ -205,6 +211,8 @@ ListScheduler::ListScheduler(Schedule &schedule, const TaskCosts &costs,
     ranks[schedule.rankOfStage[stage]].stages.push_back(stage);
   for (int32_t rank = 0; rank < schedule.ranks; ++rank) {
     ranks[rank].progress.resize(ranks[rank].stages.size());
+    for (int32_t stage : ranks[rank].stages)
+      ranks[rank].left += secondsOfStage(stage);
     if (!schedule.forwardOnly)
       addBudgets(rank);
   }
@@ -212,6 +220,16 @@ ListScheduler::ListScheduler(Schedule &schedule, const TaskCosts &costs,
     noise = std::max({noise, stage.forward, stage.backward, stage.inputGradient,
                       stage.weightGradient});
   noise *= 1e-9;
+}
+
+/// All tasks of a stage.
+double ListScheduler::secondsOfStage(int32_t stage) const {
+  const StageCosts &cost = costs.stages[stage];
+  const double backward = options.splitsBackward
+                              ? cost.inputGradient + cost.weightGradient
+                              : cost.backward;
+  return static_cast<double>(schedule.microBatches) *
+         (cost.forward + (schedule.forwardOnly ? 0 : backward));
 }
 
 void ListScheduler::addBudgets(int32_t rank) {
@@ -323,6 +341,12 @@ void ListScheduler::collect(int32_t rankNumber, double now) {
 // Time
 //===----------------------------------------------------------------------===//
 
+/// A rank that is busy until later will look for itself when it ends.
+void ListScheduler::wake(int32_t rank, double time) {
+  if (ranks[rank].freeAt <= time)
+    events.push({time, rank});
+}
+
 /// A directed link carries one message at a time, like in the simulator.
 void ListScheduler::send(TransferKind kind, int32_t edge, int32_t microBatch,
                          double end) {
@@ -332,7 +356,7 @@ void ListScheduler::send(TransferKind kind, int32_t edge, int32_t microBatch,
     double &free = linkFree[link];
     free = std::max(free, end) + edges[edge].bytes / linkCosts[link].bandwidth;
     arrival = free + linkCosts[link].latency;
-    events.push({arrival, links.links()[link].to});
+    wake(links.links()[link].to, arrival);
   }
   (isForward ? forwardArrival
              : gradientArrival)[edge * schedule.microBatches + microBatch] =
@@ -356,7 +380,9 @@ void ListScheduler::start(int32_t rankNumber, size_t candidate, double now) {
   double begin = std::max(now, readyTime[candidate]);
   double end = begin + candidates[candidate].seconds;
   rank.freeAt = end;
+  rank.left -= candidates[candidate].seconds;
   latest = std::max(latest, end);
+  least = std::max(least, end + rank.left);
   schedule.order[rankNumber].push_back(task);
   for (ListBudget &budget : rank.budgets)
     budget.start(stage, task);
@@ -365,7 +391,7 @@ void ListScheduler::start(int32_t rankNumber, size_t candidate, double now) {
   at.backwards += task.producesGradient();
   at.weights += task.endsStash();
   publish(task, end);
-  events.push({end, rankNumber});
+  wake(rankNumber, end);
   rule.started(rankNumber, task, begin, end);
 }
 
@@ -400,7 +426,7 @@ llvm::Error ListScheduler::run() {
   schedule.order.assign(schedule.ranks, {});
   for (int32_t rank = 0; rank < schedule.ranks; ++rank)
     events.push({0, rank});
-  for (int64_t left = countTasks(); left > 0;) {
+  for (int64_t left = countTasks(); left > 0 && least <= options.most;) {
     if (events.empty()) {
       if (!runAnyTask())
         return refuse("the list scheduler is stuck with {0} tasks left", left);
@@ -413,6 +439,8 @@ llvm::Error ListScheduler::run() {
     if (ranks[event.rank].freeAt <= event.time)
       left -= dispatch(event.rank, event.time, /*mustRun=*/false);
   }
+  if (least > options.most)
+    schedule.order.clear();
   return llvm::Error::success();
 }
 

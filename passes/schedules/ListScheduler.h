@@ -18,6 +18,7 @@
 #include "llvm/Support/Error.h"
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 namespace pipewright::schedules {
@@ -83,7 +84,13 @@ struct ListOptions {
   /// A task that a rank prefers goes first even if the rank has to wait for
   /// it, but no longer than this share of the other task's time.
   double patience = 0;
+  /// An order that takes longer without updates, in seconds, is given up, and
+  /// left empty.
+  double most = std::numeric_limits<double>::infinity();
 };
+
+/// What `most` may be off by, after sums over all tasks.
+inline constexpr double kListRounding = 1 + 1e-9;
 
 /// Fills the order of a schedule that has everything else, but for updates.
 /// Fails if a limit is less than what one micro-batch takes, which is all that

@@ -36,6 +36,8 @@ struct PolicyParameter {
   llvm::StringLiteral summary;
 };
 
+class BuiltSchedules;
+
 struct ScheduleOptions {
   int64_t ranks = 1;
   /// The stages of the model, that is of one copy of it.
@@ -51,6 +53,9 @@ struct ScheduleOptions {
   /// The costs of stages on these ranks, where ranks are not alike, in place of
   /// `costs` for policies that choose a placement.
   std::function<TaskCosts(llvm::ArrayRef<int32_t>)> costsAt = nullptr;
+  /// For policies that compare others: what of them was built with these costs
+  /// and edges.
+  BuiltSchedules *built = nullptr;
 
   int64_t parameter(llvm::StringRef name, int64_t otherwise) const;
 };
@@ -87,6 +92,12 @@ public:
   virtual bool isChoice() const { return false; }
   /// Whether its order depends on the times in its options.
   virtual bool plansWithTimes() const { return isChoice(); }
+
+  /// The policy that makes the same schedule of these options, where it has
+  /// several names: one for all of these.
+  virtual const Policy &maker(const ScheduleOptions &options) const {
+    return *this;
+  }
 
   /// Whether some backwards are I and W tasks instead of B.
   virtual bool splitsBackward() const { return false; }

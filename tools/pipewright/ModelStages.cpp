@@ -2,11 +2,9 @@
 
 #include "tools/pipewright/ModelStages.h"
 
-#include "passes/schedules/WorkOrder.h"
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/step/CostModel.h"
 #include "passes/step/Stages.h"
-#include "tools/pipewright/MemoryLimits.h"
 
 #include "mlir/Pass/PassManager.h"
 
@@ -151,14 +149,15 @@ ModelStages::freeBytes(const StagedModel &model,
                        const schedules::Placement &places) const {
   std::vector<double> bytes = fixedBytes(model, places);
   for (double &rank : bytes)
-    rank = (static_cast<double>(mostBytesOf(options)) - rank) / model.keptSlack;
+    rank = (static_cast<double>(mostBytes) - rank) / model.keptSlack;
   return bytes;
 }
 
 std::shared_ptr<const TimedSchedule>
 ModelStages::timesOf(const StagedModel &model, bool splits,
                      const schedules::PolicyChoice &policy,
-                     const std::string &schedule) {
+                     const std::string &schedule,
+                     schedules::BuiltSchedules &built) {
   StagedPipelineOptions staged;
   setOptions(staged, model.stages, splits, model.places);
   const std::string key = keyOf(imported, staged) + schedule +
@@ -166,27 +165,25 @@ ModelStages::timesOf(const StagedModel &model, bool splits,
   auto [entry, isNew] = known.schedules.try_emplace(key);
   if (!isNew)
     return entry->second;
-  llvm::Expected<schedules::Schedule> order =
-      policy->build(policy.with(sizesOf(model)));
-  if (!order) {
-    llvm::consumeError(order.takeError());
+  schedules::ScheduleOptions sizes = policy.with(sizesOf(model));
+  // What is compared on other places has other costs.
+  if (!sizes.costsAt)
+    sizes.built = &built;
+  auto found = built.of(*policy, sizes);
+  if (!found) {
+    llvm::consumeError(found.takeError());
     return nullptr;
   }
-  if (!schedules::sumsAscending(*order))
+  const auto &[order, simulation] = **found;
+  if (!schedules::sumsAscending(order))
     return nullptr;
-  llvm::Expected<schedules::Simulation> simulation =
-      schedules::simulateWithMoves(*order, model.costs, model.edges);
-  if (!simulation) {
-    llvm::consumeError(simulation.takeError());
-    return nullptr;
-  }
   auto result = std::make_shared<TimedSchedule>();
-  result->origin = order->origin.empty() ? schedule : order->origin;
-  result->step = simulation->globalStepTime;
-  result->peak = peakOf(*simulation, /*hasBytes=*/true);
-  for (const schedules::RankSummary &rank : simulation->ranks)
+  result->origin = order.origin.empty() ? schedule : order.origin;
+  result->step = simulation.globalStepTime;
+  result->peak = peakOf(simulation, /*hasBytes=*/true);
+  for (const schedules::RankSummary &rank : simulation.ranks)
     result->bytes.push_back(rank.peakStashBytes);
-  result->places = order->rankOfStage;
+  result->places = order.rankOfStage;
   return entry->second = std::move(result);
 }
 

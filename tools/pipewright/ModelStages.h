@@ -10,9 +10,11 @@
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_MODELSTAGES_H
 
 #include "passes/pipelines/StageEstimates.h"
+#include "passes/schedules/BuiltSchedules.h"
 #include "passes/schedules/Placement.h"
 #include "passes/schedules/Policy.h"
 #include "passes/schedules/Simulator.h"
+#include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/Options.h"
 
 #include <map>
@@ -68,7 +70,7 @@ public:
   ModelStages(mlir::ModuleOp imported, const CompileOptions &options,
               StagedModels &known)
       : imported(imported), options(options), known(known),
-        machine(options.machineModel()) {}
+        machine(options.machineModel()), mostBytes(mostBytesOf(options)) {}
 
   /// Where stages may lie, where that makes a difference to them; else one
   /// empty placement.
@@ -87,10 +89,12 @@ public:
   /// costs.
   std::vector<double> freeBytes(const StagedModel &model,
                                 const schedules::Placement &places) const;
-  /// Of the schedule of a name; null where there is none.
+  /// Of the schedule of a name; null where there is none. `built` has what was
+  /// built of this model.
   std::shared_ptr<const TimedSchedule>
   timesOf(const StagedModel &model, bool splits,
-          const schedules::PolicyChoice &policy, const std::string &schedule);
+          const schedules::PolicyChoice &policy, const std::string &schedule,
+          schedules::BuiltSchedules &built);
 
 private:
   void setOptions(StagedPipelineOptions &staged, int64_t stages, bool splits,
@@ -100,6 +104,7 @@ private:
   const CompileOptions &options;
   StagedModels &known;
   const MachineModel &machine;
+  const int64_t mostBytes;
 };
 
 } // namespace pipewright::tool

@@ -19,6 +19,7 @@
 #include "mlir/Pass/PassManager.h"
 
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -93,6 +94,7 @@ private:
   const double stepToBeat;
   /// The one that may be the fastest comes first.
   std::multiset<Candidate> candidates;
+  std::map<std::shared_ptr<const StagedModel>, schedules::BuiltSchedules> built;
   /// Candidates that may be faster and of which all is known, and those of them
   /// that take too much.
   size_t faster = 0, tooLarge = 0;
@@ -176,8 +178,9 @@ void PlanChooser::refuseForMemory(const Candidate &candidate) {
 
 void PlanChooser::simulate(Candidate candidate) {
   const StagedModel &model = *candidate.model;
-  const std::shared_ptr<const TimedSchedule> schedule = models.timesOf(
-      model, candidate.splits, candidate.policy, candidate.schedule);
+  const std::shared_ptr<const TimedSchedule> schedule =
+      models.timesOf(model, candidate.splits, candidate.policy,
+                     candidate.schedule, built[candidate.model]);
   if (!schedule)
     return;
   candidate.isSimulated = true;

@@ -13,9 +13,13 @@
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/OperationSupport.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
+
+#include <map>
 
 using namespace mlir;
 
@@ -121,33 +125,49 @@ namespace {
 
 class KernelFormer {
 public:
-  KernelFormer(ModuleOp kernels, SymbolTable &symbols)
-      : kernels(kernels), symbols(symbols) {
+  explicit KernelFormer(ModuleOp kernels) : kernels(kernels), symbols(kernels) {
     for (auto kernel : kernels.getOps<func::FuncOp>())
-      known[fingerprint(kernel)] = kernel;
+      known[hashOf(kernel)].push_back(kernel);
   }
 
   void form(ArrayRef<Operation *> ops);
 
 private:
-  /// The function as text without its name and its locations.
-  static std::string fingerprint(func::FuncOp kernel);
+  /// Equal for functions that differ in names and locations only.
+  static llvm::hash_code hashOf(func::FuncOp kernel);
+  /// One of those, which the module has already.
+  func::FuncOp findEqual(func::FuncOp kernel) const;
 
   ModuleOp kernels;
-  SymbolTable &symbols;
-  llvm::StringMap<func::FuncOp> known;
+  SymbolTable symbols;
+  /// By their hashes.
+  std::map<size_t, SmallVector<func::FuncOp, 1>> known;
 };
 
 } // namespace
 
-std::string KernelFormer::fingerprint(func::FuncOp kernel) {
-  StringAttr name = kernel.getSymNameAttr();
-  kernel.setSymNameAttr(StringAttr::get(kernel.getContext(), "kernel"));
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  kernel.print(os, OpPrintingFlags().useLocalScope());
-  kernel.setSymNameAttr(name);
-  return text;
+llvm::hash_code KernelFormer::hashOf(func::FuncOp kernel) {
+  llvm::hash_code hash = hash_value(kernel.getFunctionType());
+  for (Operation &op : kernel.getBody().front())
+    hash =
+        llvm::hash_combine(hash, OperationEquivalence::computeHash(
+                                     &op, OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::IgnoreLocations));
+  return hash;
+}
+
+func::FuncOp KernelFormer::findEqual(func::FuncOp kernel) const {
+  auto found = known.find(hashOf(kernel));
+  if (found == known.end())
+    return nullptr;
+  for (func::FuncOp other : found->second)
+    if (other.getFunctionType() == kernel.getFunctionType() &&
+        OperationEquivalence::isRegionEquivalentTo(
+            &kernel.getBody(), &other.getBody(),
+            OperationEquivalence::IgnoreLocations))
+      return other;
+  return nullptr;
 }
 
 /// True if an op that is not `inside` the kernel uses the value, also through
@@ -224,12 +244,12 @@ void KernelFormer::form(ArrayRef<Operation *> ops) {
       outputs, [&](Value value) { return mapping.lookup(value); });
   func::ReturnOp::create(builder, loc, returned);
 
-  auto [slot, isNew] = known.try_emplace(fingerprint(kernel), kernel);
-  if (isNew) {
-    symbols.insert(kernel);
-  } else {
+  if (func::FuncOp equal = findEqual(kernel)) {
     kernel->erase();
-    kernel = slot->second;
+    kernel = equal;
+  } else {
+    known[hashOf(kernel)].push_back(kernel);
+    symbols.insert(kernel);
   }
   builder.setInsertionPoint(ops.back());
   auto reference =
@@ -270,10 +290,11 @@ static SmallVector<Operation *> leavesInMemory(Block &body) {
   return leaves;
 }
 
-LogicalResult formKernels(Block &body, ModuleOp kernels, SymbolTable &symbols) {
+/// Groups the compiled ops of a body into functions and replaces each group by
+/// an `nn.launch`.
+static LogicalResult formKernels(Block &body, KernelFormer &former) {
   eraseDead(body);
   splitRunningStatistics(body);
-  KernelFormer former(kernels, symbols);
   for (const KernelGroup &group : groupOps(body))
     former.form(group.ops);
   for (Operation *leaf : leavesInMemory(body))
@@ -306,9 +327,9 @@ struct FormKernels : impl::NNFormKernelsBase<FormKernels> {
       OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
       kernels = ModuleOp::create(builder, module.getLoc(), "kernels");
     }
-    SymbolTable symbols(kernels);
+    KernelFormer former(kernels);
     for (Block *body : bodies)
-      if (failed(formKernels(*body, kernels, symbols)))
+      if (failed(formKernels(*body, former)))
         return signalPassFailure();
   }
 };

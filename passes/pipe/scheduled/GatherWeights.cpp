@@ -72,11 +72,15 @@ static bool handsOn(const Stages &stages, int32_t stage) {
 }
 
 SmallVector<int32_t> WeightGatherer::readersOf(ArrayRef<TaskOp> tasks) const {
+  std::map<std::pair<int32_t, TaskKind>, bool> reads;
   return llvm::map_to_vector(tasks, [&](TaskOp task) {
     const int32_t stage = stages.numberOf(task.getStage());
-    return task.getMicroBatch() && stages.readsUpdated(stage, task.getKind())
-               ? stage
-               : -1;
+    if (!task.getMicroBatch())
+      return -1;
+    auto [known, isNew] = reads.try_emplace({stage, task.getKind()});
+    if (isNew)
+      known->second = stages.readsUpdated(stage, task.getKind());
+    return known->second ? stage : -1;
   });
 }
 
@@ -86,7 +90,8 @@ void WeightGatherer::choose(ArrayRef<TaskOp> tasks) {
   // A task is told of one place: of its weights, or of their bf16 copies.
   bool mayMove = true;
   for (int32_t stage : readers) {
-    if (stage < 0 || !stages.hasUpdate(stage) || handsOn(stages, stage))
+    if (stage < 0 || bytes.contains(stage) || !stages.hasUpdate(stage) ||
+        handsOn(stages, stage))
       continue;
     bytes[stage] = llvm::alignTo(stages.updatedBytes(stage),
                                  program.replicas * kShardAlignment);

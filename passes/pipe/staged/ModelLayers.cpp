@@ -72,8 +72,7 @@ void pipewright::pipe::forEachTrained(
     llvm::function_ref<void(nn::WeightOp, RankedTensorType)> visit) {
   for (Value operand : op->getOperands())
     for (nn::ParameterOp read : model.originOf(operand).learned)
-      if (auto weight = SymbolTable::lookupNearestSymbolFrom<nn::WeightOp>(
-              read, read.getWeightAttr());
+      if (nn::WeightOp weight = model.weightOf(read);
           weight && weight.getRole() == nn::WeightRole::Parameter)
         visit(weight, read.getResult().getType());
 }

@@ -51,6 +51,12 @@ public:
     return alive.contains(op) || needed.contains(op);
   }
 
+  /// Null where there is none.
+  nn::WeightOp weightOf(nn::ParameterOp read) const {
+    return symbolTables.lookupNearestSymbolFrom<nn::WeightOp>(
+        read, read.getWeightAttr());
+  }
+
   const ValueOrigin &originOf(mlir::Value value) const {
     return origins.find(value)->second;
   }
@@ -60,7 +66,8 @@ private:
   void findNeeded();
 
   mlir::func::FuncOp function;
-  mlir::SymbolTableCollection symbolTables;
+  /// Filled by lookups.
+  mutable mlir::SymbolTableCollection symbolTables;
   llvm::DenseMap<mlir::Value, ValueOrigin> origins;
   llvm::SmallVector<mlir::Operation *> placedOps;
   llvm::DenseSet<mlir::Operation *> repeated;

@@ -200,8 +200,7 @@ std::vector<Recipe> Auto::recipesFor(Schedule frame,
     return {firstRecipe(limits)};
   PlanSearch trial(*this, frame, options, costs, limits);
   trial.tryPolicies();
-  trial.tryRecipes(allRecipes());
-  std::vector<Recipe> best = trial.ranking();
+  std::vector<Recipe> best = trial.ranked(allRecipes());
   constexpr size_t inFull = 2;
   best.resize(std::min(best.size(), inFull));
   // The placement was chosen by it.

@@ -6,6 +6,7 @@
 
 #include "passes/schedules/policies/PlanSearch.h"
 
+#include "passes/schedules/BuiltSchedules.h"
 #include "passes/schedules/Refusal.h"
 
 #include <algorithm>
@@ -182,15 +183,16 @@ void PlanSearch::tryPolicy(const Policy &policy, const ScheduleOptions &its) {
   }
   if (*placement != frame.rankOfStage)
     return;
-  llvm::Expected<Schedule> schedule = policy.build(its);
-  if (!schedule) {
-    llvm::consumeError(schedule.takeError());
+  BuiltSchedules own;
+  auto built = (options.built ? *options.built : own).of(policy, its);
+  if (!built) {
+    reason = llvm::toString(built.takeError());
     return;
   }
-  if (!sumsAscending(*schedule))
+  if (!sumsAscending((*built)->schedule))
     return;
   double before = found.step;
-  offer(std::move(*schedule), policy.name().str());
+  offer((*built)->schedule, (*built)->simulation, policy.name().str());
   if (found.step < before)
     namedSplits = policy.splitsBackward();
 }
@@ -203,21 +205,16 @@ void PlanSearch::tryPolicies() {
 
 /// Keeps a whole schedule if it is the best so far; its step time, if it is
 /// allowed.
-double PlanSearch::offer(Schedule candidate, std::string origin) {
-  llvm::Expected<Simulation> simulation =
-      simulate(candidate, costs, options.edges);
-  if (!simulation) {
-    reason = llvm::toString(simulation.takeError());
+double PlanSearch::offer(const Schedule &candidate,
+                         const Simulation &simulation, std::string origin) {
+  if (!limits.hold(frame, simulation))
     return infinity;
-  }
-  if (!limits.hold(frame, *simulation))
-    return infinity;
-  double step = simulation->globalStepTime;
-  int64_t peak = peakOf(*simulation, hasStashBytes);
+  double step = simulation.globalStepTime;
+  int64_t peak = peakOf(simulation, hasStashBytes);
   bool isShorter = step < found.step * (1 - rounding);
   bool isEqual = !isShorter && step <= found.step * (1 + rounding);
   if (isShorter || (isEqual && peak < found.peak)) {
-    found = {std::move(candidate), step, peak};
+    found = {candidate, step, peak};
     found.schedule.origin = std::move(origin);
   }
   return step;
@@ -243,41 +240,56 @@ std::vector<RankLimit> PlanSearch::limitsOf(Recipe::Room room) const {
 }
 
 void PlanSearch::tryRecipe(const Recipe &recipe) {
-  if (found.step <= leastStep * (1 + rounding) ||
-      (recipe.splits && !limits.splits))
-    return;
+  if (found.step > leastStep * (1 + rounding))
+    stepOf(recipe, found.step * kListRounding);
+}
+
+/// Of a recipe that is allowed and takes no longer than `most`; keeps the order
+/// if it is the best so far.
+double PlanSearch::stepOf(const Recipe &recipe, double most) {
+  if (recipe.splits && !limits.splits)
+    return infinity;
   ListOptions list;
   list.costs = &costs;
   list.edges = options.edges;
   list.limits = limitsOf(recipe.room);
   list.splitsBackward = recipe.splits;
   list.patience = recipe.patience;
+  list.most = most;
   if (recipe.first == Recipe::First::GroupsOfForwards)
     list.priority = preferBackwardInGroups(frame.ranks);
   if (recipe.first == Recipe::First::LikeBest) {
     if (named.order.empty() || namedSplits != recipe.splits)
-      return;
+      return infinity;
     list.priority = preferAsIn(named);
   }
   Schedule schedule = frame;
   if (llvm::Error error = orderByList(schedule, list)) {
     reason = llvm::toString(std::move(error));
-    return;
+    return infinity;
   }
+  if (schedule.order.empty())
+    return infinity;
   for (int32_t stage = 0; stage < frame.stages; ++stage)
     schedule.order[frame.rankOfStage[stage]].push_back(Task::update(stage));
-  tried.emplace_back(offer(std::move(schedule), recipe.describe(named.origin)),
-                     recipe);
+  llvm::Expected<Simulation> simulation =
+      simulate(schedule, costs, options.edges);
+  if (!simulation) {
+    reason = llvm::toString(simulation.takeError());
+    return infinity;
+  }
+  return offer(schedule, *simulation, recipe.describe(named.origin));
 }
 
-std::vector<Recipe> PlanSearch::ranking() const {
+std::vector<Recipe> PlanSearch::ranked(llvm::ArrayRef<Recipe> recipes) {
   std::vector<std::pair<double, size_t>> order;
-  for (auto [i, each] : llvm::enumerate(tried))
-    order.emplace_back(each.first, i);
+  for (auto [i, recipe] : llvm::enumerate(recipes))
+    if (const double step = stepOf(recipe, infinity); step < infinity)
+      order.emplace_back(step, i);
   llvm::sort(order);
   std::vector<Recipe> best;
   for (auto [step, i] : order)
-    best.push_back(tried[i].second);
+    best.push_back(recipes[i]);
   return best;
 }
 

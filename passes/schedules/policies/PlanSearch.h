@@ -87,14 +87,14 @@ public:
   /// Tries all policies with one copy of the model, one update per step, the
   /// frame's placement, and backwards in ascending order.
   void tryPolicies();
-  /// Tries a recipe, unless the best so far cannot be beaten.
+  /// Tries a recipe as far as it may beat the best so far.
   void tryRecipe(const Recipe &recipe);
   void tryRecipes(llvm::ArrayRef<Recipe> recipes) {
     for (const Recipe &recipe : recipes)
       tryRecipe(recipe);
   }
-  /// The recipes that were tried, shortest step first.
-  std::vector<Recipe> ranking() const;
+  /// The recipes, shortest step first, whether or not any beats what was found.
+  std::vector<Recipe> ranked(llvm::ArrayRef<Recipe> recipes);
 
   bool hasFound() const { return found.step < infinity; }
   double stepTime() const { return found.step; }
@@ -113,7 +113,9 @@ private:
 
   void tryPolicy(const Policy &policy);
   void tryPolicy(const Policy &policy, const ScheduleOptions &its);
-  double offer(Schedule candidate, std::string origin);
+  double offer(const Schedule &candidate, const Simulation &simulation,
+               std::string origin);
+  double stepOf(const Recipe &recipe, double most);
   double findLeastStep() const;
   std::vector<RankLimit> limitsOf(Recipe::Room room) const;
 
@@ -130,7 +132,6 @@ private:
   /// The best that is not a list schedule, for recipes that follow it.
   Schedule named;
   bool namedSplits = false;
-  std::vector<std::pair<double, Recipe>> tried;
   std::string reason;
 };
 

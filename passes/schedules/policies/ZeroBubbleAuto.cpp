@@ -40,6 +40,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 using namespace pipewright::schedules;
 
@@ -163,6 +164,10 @@ public:
 
   llvm::StringRef name() const override { return ownName; }
   bool plansWithTimes() const override { return true; }
+  const Policy &maker(const ScheduleOptions &options) const override {
+    const bool hasLimit = options.parameter("limit", 0) > 0;
+    return hasLimit || share == 1 ? zeroBubbleAutoPolicy() : *this;
+  }
   llvm::StringRef summary() const override { return ownSummary; }
   llvm::StringRef paper() const override {
     return "Qi et al., ICLR 2024 (arXiv 2401.10241)";
@@ -239,8 +244,11 @@ private:
     const Policy *policy = nullptr;
   };
   std::vector<Way> waysFor(const ScheduleOptions &options) const;
-  llvm::Expected<Schedule> orderWith(const Way &way, const Schedule &frame,
-                                     const ScheduleOptions &options) const;
+  /// Without order, where a rule takes longer than `most` seconds.
+  llvm::Expected<Schedule>
+  orderWith(const Way &way, const Schedule &frame,
+            const ScheduleOptions &options,
+            double most = std::numeric_limits<double>::infinity()) const;
   llvm::Expected<Way> chooseWay(Schedule frame,
                                 const ScheduleOptions &options) const;
 
@@ -267,7 +275,7 @@ ZeroBubbleAuto::waysFor(const ScheduleOptions &options) const {
 
 llvm::Expected<Schedule>
 ZeroBubbleAuto::orderWith(const Way &way, const Schedule &frame,
-                          const ScheduleOptions &options) const {
+                          const ScheduleOptions &options, double most) const {
   if (way.policy) {
     ScheduleOptions its = {options.ranks, options.stages, frame.microBatches};
     llvm::Expected<Schedule> schedule = way.policy->build(its);
@@ -283,6 +291,7 @@ ZeroBubbleAuto::orderWith(const Way &way, const Schedule &frame,
   list.edges = options.edges;
   list.splitsBackward = true;
   list.limits.assign(options.ranks, {limitOf(options)});
+  list.most = most;
   ZeroBubbleRule rule(way.knobs, options.ranks);
   Schedule schedule = frame;
   if (llvm::Error error = orderByRule(schedule, list, rule))
@@ -301,19 +310,27 @@ ZeroBubbleAuto::chooseWay(Schedule frame,
   TaskCosts uniform = TaskCosts::uniform(frame.stages, 1, 2);
   const TaskCosts &costs = options.costs ? *options.costs : uniform;
   Way best;
-  std::pair<double, double> least{std::numeric_limits<double>::infinity(), 0};
-  for (const Way &way : waysFor(options)) {
-    llvm::Expected<Schedule> schedule = orderWith(way, frame, options);
+  // Step, span, number.
+  std::tuple<double, double, size_t> least{
+      std::numeric_limits<double>::infinity(), 0, 0};
+  // Handmade orders are at hand, and the others need not be slower.
+  const std::vector<Way> ways = waysFor(options);
+  for (size_t number = ways.size(); number-- > 0;) {
+    const Way &way = ways[number];
+    llvm::Expected<Schedule> schedule =
+        orderWith(way, frame, options, std::get<0>(least) * kListRounding);
     if (!schedule)
       return schedule.takeError();
+    if (schedule->order.empty())
+      continue;
     for (int32_t stage = 0; stage < frame.stages; ++stage)
       schedule->order[stage].push_back(Task::update(stage));
     llvm::Expected<Simulation> simulation =
         simulate(*schedule, costs, options.edges);
     if (!simulation)
       return simulation.takeError();
-    std::pair<double, double> time{simulation->globalStepTime,
-                                   simulation->spanStepTime};
+    const std::tuple time{simulation->globalStepTime, simulation->spanStepTime,
+                          number};
     if (time < least) {
       least = time;
       best = way;

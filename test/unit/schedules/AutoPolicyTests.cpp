@@ -7,6 +7,7 @@
 
 #include "test/unit/schedules/ScheduleTesting.h"
 
+#include "passes/schedules/BuiltSchedules.h"
 #include "passes/schedules/Checker.h"
 #include "passes/schedules/MessageOrder.h"
 
@@ -153,6 +154,51 @@ static double bestNamedTime(const Problem &problem) {
       best = std::min(best, simulation.globalStepTime);
   }
   return best;
+}
+
+TEST(Auto, IsTheSameWithWhatOthersBuilt) {
+  for (unsigned seed = 0; seed < 100 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Problem problem(seed);
+    ScheduleOptions options = problem.autoOptions();
+    const Schedule alone = valueOf(autoPolicy().build(options));
+    BuiltSchedules built;
+    options.built = &built;
+    const Schedule first = valueOf(autoPolicy().build(options)),
+                   again = valueOf(autoPolicy().build(options));
+    EXPECT_EQ(alone.order, first.order);
+    EXPECT_EQ(alone.order, again.order);
+    EXPECT_EQ(alone.origin, again.origin);
+  }
+}
+
+TEST(BuiltSchedules, OneIsBuiltOnceWhateverItsName) {
+  for (unsigned seed = 0; seed < 100 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Problem problem(seed);
+    ScheduleOptions options = problem.sizes();
+    options.costs = &problem.costs;
+    options.edges = problem.edges;
+    BuiltSchedules built;
+    for (const Policy *policy : allPolicies()) {
+      // The costs are those of one copy; several updates need other sizes.
+      if (policy->copies() != 1 || policy->updates(options) != 1)
+        continue;
+      llvm::Expected<Schedule> own = policy->build(options);
+      if (!own) {
+        llvm::consumeError(own.takeError());
+        continue;
+      }
+      auto kept = valueOf(built.of(*policy, options));
+      EXPECT_EQ(own->order, kept->schedule.order) << policy->name().str();
+      EXPECT_EQ(kept, valueOf(built.of(policy->maker(options), options)))
+          << policy->name().str();
+      // Others are not mistaken for it.
+      ScheduleOptions more = options;
+      ++more.microBatches;
+      EXPECT_NE(kept, valueOf(built.of(*policy, more)));
+    }
+  }
 }
 
 TEST(Auto, IsNeverWorseThanTheBestNamedWithinTheSameLimit) {

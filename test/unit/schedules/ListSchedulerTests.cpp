@@ -231,6 +231,25 @@ TEST(ListScheduler, NoRuleGetsItStuck) {
   }
 }
 
+TEST(ListScheduler, OnlyWhatTakesLongerIsGivenUp) {
+  for (unsigned seed = 0; seed < 300 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Problem problem(seed);
+    const Schedule whole = listed(problem.frame, problem.options);
+    const double step =
+        valueOf(simulate(whole, problem.costs, problem.edges)).globalStepTime;
+    ListOptions options = problem.options;
+    options.most = step * kListRounding;
+    const Schedule same = listed(problem.frame, options);
+    for (int32_t rank = 0; rank < whole.ranks; ++rank)
+      EXPECT_EQ(orderOf(whole, rank), orderOf(same, rank));
+    options.most = step * 0.999;
+    Schedule none = problem.frame;
+    EXPECT_EQ("", messageOf(orderByList(none, options)));
+    EXPECT_TRUE(none.order.empty());
+  }
+}
+
 TEST(ListScheduler, ItsTimesAreTheSimulators) {
   /// Never idle without need, unlike the one above.
   class FirstFit final : public ListRule {
