@@ -467,8 +467,7 @@ bool KeptValues::isBetter(const KeptValues &other, int64_t forwards,
                                          : own < others;
 }
 
-KeptValues chooseKept(const ForwardGraph &graph, int64_t forwards,
-                      int64_t limit) {
+static RunsChooser chooserOf(const ForwardGraph &graph) {
   const Roles roles(graph);
   std::map<int32_t, std::vector<int32_t>> runs;
   for (auto [number, op] : llvm::enumerate(graph.ops))
@@ -476,7 +475,30 @@ KeptValues chooseKept(const ForwardGraph &graph, int64_t forwards,
   std::vector<std::vector<RunChoice>> choices;
   for (const auto &[run, ops] : runs)
     choices.push_back(RunChooser(graph, roles, ops).choices());
-  return RunsChooser(std::move(choices), graph, roles).choose(forwards, limit);
+  return {std::move(choices), graph, roles};
+}
+
+KeptValues chooseKept(const ForwardGraph &graph, int64_t forwards,
+                      int64_t limit) {
+  return chooserOf(graph).choose(forwards, limit);
+}
+
+struct KeptChooser::Known {
+  ForwardGraph graph;
+  RunsChooser chooser;
+};
+
+KeptChooser::KeptChooser() = default;
+KeptChooser::~KeptChooser() = default;
+
+KeptValues KeptChooser::choose(const ForwardGraph &graph, int64_t forwards,
+                               int64_t limit) {
+  auto found = llvm::find_if(
+      known, [&](const auto &each) { return each->graph == graph; });
+  if (found == known.end())
+    found = known.insert(
+        found, std::make_unique<Known>(Known{graph, chooserOf(graph)}));
+  return (*found)->chooser.choose(forwards, limit);
 }
 
 } // namespace pipewright

@@ -10,6 +10,7 @@
 #define PIPEWRIGHT_PASSES_PLANNING_KEPTVALUES_H
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace pipewright {
@@ -20,6 +21,8 @@ struct ForwardGraph {
     int64_t bytes = 0;
     /// Whether the backward reads it.
     bool isNeeded = false;
+
+    bool operator==(const Value &other) const = default;
   };
   struct Op {
     double seconds = 0;
@@ -28,11 +31,15 @@ struct ForwardGraph {
     /// Ops of one run, such as a layer, are computed again at about the same
     /// time; what a run makes and another one reads is always kept.
     int32_t run = 0;
+
+    bool operator==(const Op &other) const = default;
   };
   /// A value that no op makes is given, and cannot be computed again.
   std::vector<Value> values;
   /// Each behind those that make its operands.
   std::vector<Op> ops;
+
+  bool operator==(const ForwardGraph &other) const = default;
 };
 
 struct KeptValues {
@@ -68,6 +75,20 @@ struct KeptValues {
 /// dropped), and at most 32 such numbers.
 KeptValues chooseKept(const ForwardGraph &graph, int64_t forwards,
                       int64_t limit);
+
+/// The same for several graphs, of which some may be equal: stages of a model
+/// are. What does not depend on forwards and limits is found once for these.
+class KeptChooser {
+public:
+  KeptChooser();
+  ~KeptChooser();
+
+  KeptValues choose(const ForwardGraph &graph, int64_t forwards, int64_t limit);
+
+private:
+  struct Known;
+  std::vector<std::unique_ptr<Known>> known;
+};
 
 } // namespace pipewright
 

@@ -104,6 +104,22 @@ static llvm::Error checkMachine(const CompileOptions &options) {
                       "'; leave it out, or make the text anew");
 }
 
+/// With ZeRO each copy of the model has its own sums of parts over replicas.
+static llvm::Error checkCopies(const CompileOptions &options) {
+  if (options.zero == 0 || options.replicas <= 2 ||
+      options.policy->copies() == 1 || options.target->addsInOneOrder())
+    return llvm::Error::success();
+  return option::fail(
+      "--zero ", options.zero, " with --target ", options.target->name(),
+      " expects at most 2 replicas, or a schedule with one copy of the model, "
+      "but got ",
+      options.replicas, " replicas and '",
+      options.pipelines.scheduled.policy.getValue(),
+      "': gradients of three and more may be added in another order for each "
+      "copy, whose weights would differ; leave --zero out, or take another "
+      "schedule");
+}
+
 /// Reads the rows that are still open, and those that the text has values for.
 static llvm::Expected<CompileOptions>
 readRows(const OptionValues &given, std::shared_ptr<LevelText> text) {
@@ -134,6 +150,9 @@ readCompileOptions(const OptionValues &given, std::shared_ptr<LevelText> text) {
     if (llvm::Error error = refuseDecided(given, *text))
       return std::move(error);
   auto options = readRows(given, std::move(text));
+  if (options)
+    if (llvm::Error error = checkCopies(*options))
+      return std::move(error);
   if (options && options->text && options->text->level > Level::Import)
     if (llvm::Error error = checkMachine(*options))
       return std::move(error);

@@ -79,6 +79,9 @@ struct Cuda final : Target {
     return ("h100-" + nameOf(precision)).str();
   }
 
+  /// NCCL chooses one by what it finds of links between the members.
+  bool addsInOneOrder() const override { return false; }
+
   const HostStyle &hostStyle() const override {
     static constexpr HostStyle style = {.rankClass = "DeviceRank",
                                         .runtimeHeader = "DeviceRuntime.h",

@@ -14,11 +14,11 @@
 // Both have one order, so all copies have the same bits. Before that the
 // gradients of each stage are summed over all replicas, so that these sums can
 // begin inside its last backward; each replica's own sum is in the order of its
-// micro-batches, which are consecutive ones of the batch. Two copies of the
-// model are summed before replicas are, as each has half of these. With ZeRO a
+// micro-batches, which are consecutive ones of the batch. With ZeRO a
 // replica gets its part of the sums alone, updates its part of the weights, and
 // hands them out, bucket by bucket; ranks that share a weight sum the part that
-// their replica has. Running statistics become one, too. In a step with several
+// their replica has, but for two copies of the model, which are summed before
+// replicas are. Running statistics become one, too. In a step with several
 // updates, where weights are stale and none has copies, each is preceded by its
 // own sum. Last, gradients are clipped by the norm of all.
 //
@@ -435,7 +435,10 @@ void StepSynchronizer::run(const ProgramFields &program) {
   // All sums come before all updates, on every rank: the gradients of a rank
   // are whole when its first update begins.
   builder.setInsertionPoint(*firstUpdate);
-  const bool replicasFirst = program.replicas > 1 && stages.copies() == 1;
+  // Copies of a model stay alike in whatever order each sums over replicas, if
+  // they add up what that made.
+  const bool replicasFirst =
+      program.replicas > 1 && (stages.copies() == 1 || program.zero == 0);
   if (!replicasFirst)
     sumOverHolders(owned, reduced);
   takeGradients();

@@ -126,7 +126,8 @@ SmallVector<Value> valuesRead(ForwardOp forward, BackwardOp backward) {
 /// micro-batches in flight, so that the least time goes by for what is computed
 /// again, the most that is computed again in a layer among the bytes.
 Kept keepPercent(ForwardOp forward, BackwardOp backward, int64_t percent,
-                 int64_t inFlight, const MachineModel &machine) {
+                 int64_t inFlight, const MachineModel &machine,
+                 KeptChooser &chooser) {
   ForwardGraph graph;
   llvm::MapVector<Value, int32_t> numberOf;
   auto add = [&](Value value) {
@@ -176,7 +177,7 @@ Kept keepPercent(ForwardOp forward, BackwardOp backward, int64_t percent,
       op.run = static_cast<int32_t>(layers[&op - graph.ops.data()] / together);
       isOneRun &= op.run == 0;
     }
-    KeptValues chosen = chooseKept(graph, inFlight, limit);
+    KeptValues chosen = chooser.choose(graph, inFlight, limit);
     if (together == 1 || chosen.isBetter(best, inFlight, limit))
       best = std::move(chosen);
     if (isOneRun)
@@ -312,7 +313,7 @@ void recompute(ForwardOp forward, BackwardOp backward, Kept kept) {
 
 /// What a mode other than `none` keeps in a stage of so many.
 Kept keep(StageOp stage, int64_t number, int64_t stages, StringRef mode,
-          const MachineModel &machine) {
+          const MachineModel &machine, KeptChooser &chooser) {
   int64_t count = 0;
   if (mode.consume_front("every:")) {
     mode.getAsInteger(10, count);
@@ -326,7 +327,7 @@ Kept keep(StageOp stage, int64_t number, int64_t stages, StringRef mode,
     const int64_t inFlight = std::clamp<int64_t>(
         stages - number, 1, std::max<int64_t>(1, microBatches));
     return keepPercent(stage.getForward(), stage.getBackward(), count, inFlight,
-                       machineOfStage(machine, stage, number, {}));
+                       machineOfStage(machine, stage, number, {}), chooser);
   }
   return Kept();
 }
@@ -340,6 +341,7 @@ struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
     FailureOr<MachineModel> machine = machineOf(getOperation());
     if (failed(modes) || failed(machine))
       return signalPassFailure();
+    KeptChooser chooser;
     for (auto [number, stage, word] :
          llvm::enumerate(getOperation().getOps<StageOp>(), *modes)) {
       if (word == "none")
@@ -355,7 +357,7 @@ struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
         return signalPassFailure();
       }
       recompute(forward, backward,
-                keep(stage, number, modes->size(), word, *machine));
+                keep(stage, number, modes->size(), word, *machine, chooser));
     }
   }
 };

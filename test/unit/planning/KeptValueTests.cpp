@@ -166,6 +166,7 @@ void expectItIsSo(const ForwardGraph &graph, const KeptValues &chosen) {
 TEST(KeptValues, NoSetOfValuesIsBetter) {
   std::mt19937 random(1);
   int within = 0, beyond = 0;
+  KeptChooser chooser;
   for (int round = 0; round < 500; ++round) {
     const int64_t forwards = 1 + random() % 4;
     const ForwardGraph graph =
@@ -175,7 +176,7 @@ TEST(KeptValues, NoSetOfValuesIsBetter) {
     for (const ForwardGraph::Value &value : graph.values)
       whole += value.bytes * forwards;
     for (int64_t limit = 0; limit <= whole; limit += 1 + whole / 6) {
-      const KeptValues chosen = chooseKept(graph, forwards, limit);
+      const KeptValues chosen = chooser.choose(graph, forwards, limit);
       expectItIsSo(graph, chosen);
       if (std::optional<double> least = all.secondsWithin(limit)) {
         EXPECT_LE(chosen.bytesOf(forwards), limit);
