@@ -171,12 +171,20 @@ static std::vector<std::vector<Task>> finalUpdates(const Schedule &shape) {
 
 /// Puts the recomputation of what a backward, or its first half, needs right in
 /// front of that, where the order has none: there a rank waits for the
-/// gradient, which it does not need. A pair stays together.
+/// gradient, which it does not need. A pair stays together. Micro-batches that
+/// keep their stash have none.
 static void addRecomputes(Schedule &schedule, const TaskCosts &costs) {
   auto key = [](const Task &task) {
     return std::pair(task.stage, task.microBatch);
   };
+  const std::vector<StashWindow> windows = sizedWindows(schedule, costs);
+  auto keeps = [&](const Task &task) {
+    return windows[task.stage].keeps(task.microBatch);
+  };
   for (std::vector<Task> &order : schedule.order) {
+    llvm::erase_if(order, [&](const Task &task) {
+      return task.kind == TaskKind::Recompute && keeps(task);
+    });
     std::set<std::pair<int32_t, int32_t>> known;
     for (const Task &task : order)
       if (task.kind == TaskKind::Recompute)
@@ -184,7 +192,7 @@ static void addRecomputes(Schedule &schedule, const TaskCosts &costs) {
     std::vector<Task> tasks;
     for (const Task &task : order) {
       if (task.producesGradient() && costs.stages[task.stage].recomputesEarly &&
-          !known.contains(key(task))) {
+          !keeps(task) && !known.contains(key(task))) {
         const bool isSecond = !tasks.empty() && tasks.back().overlapsNext;
         tasks.insert(tasks.end() - (isSecond ? 1 : 0),
                      Task::recompute(task.stage, task.microBatch));
@@ -208,11 +216,13 @@ llvm::Expected<Schedule> Policy::build(const ScheduleOptions &options) const {
         return stage.recomputesEarly;
       });
   if (recomputes && stashLimit(options))
-    return refuse("{0} moves stashes, which early recomputation would need "
-                  "before they are back; leave --early-recompute out",
+    return refuse("{0} moves stashes, which recomputation in tasks of its own "
+                  "would need before they are back; leave --early-recompute, "
+                  "and window:N and except-last of --remat, out",
                   name());
   if (recomputes)
     addRecomputes(*schedule, *options.costs);
+  noteRecomputes(*schedule);
   for (auto [rank, updates] : llvm::enumerate(finalUpdates(*schedule)))
     llvm::append_range(schedule->order[rank], updates);
   if (std::optional<int64_t> limit = stashLimit(options)) {

@@ -91,6 +91,9 @@ struct Schedule {
   std::vector<StageTasks> stageTasks;
   /// Stashes that do not stay on their rank.
   std::vector<StashMove> moves;
+  /// By stage, then by micro-batch: whether an R task computes the forward
+  /// again (noteRecomputes); empty: none does.
+  std::vector<bool> recomputed;
   /// What a policy that had a choice chose, for people to read: "zb-v".
   std::string origin;
 
@@ -105,6 +108,9 @@ struct Schedule {
   /// Whether a stage works on a micro-batch: always, with one copy.
   bool runs(int32_t stage, int32_t microBatch) const {
     return ModelCopies{copies, stages}.runs(stage, microBatch, microBatches);
+  }
+  bool recomputes(int32_t stage, int32_t microBatch) const {
+    return !recomputed.empty() && recomputed[stage * microBatches + microBatch];
   }
   /// The update that a micro-batch's gradients go into.
   int32_t updateOf(int32_t microBatch) const {

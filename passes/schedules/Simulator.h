@@ -11,6 +11,7 @@
 
 #include "passes/schedules/Instruction.h"
 #include "passes/schedules/Schedule.h"
+#include "passes/schedules/StashWindow.h"
 #include "passes/schedules/Work.h"
 
 #include "llvm/ADT/ArrayRef.h"
@@ -34,9 +35,15 @@ struct StageCosts {
   /// Whether backwards have what needs no gradient recomputed by R tasks, which
   /// policies put in front of them.
   bool recomputesEarly = false;
+  /// Micro-batches that R tasks leave alone, because they keep their stash. Its
+  /// size follows from the order.
+  StashWindow window = {};
   double update = 0;
   /// What one forward keeps for its backward.
   int64_t stashBytes = 0;
+  /// What it keeps where R makes the rest again, until R does; -1: `stashBytes`
+  /// does not count what R makes.
+  int64_t keptBytes = -1;
   /// What of that, and of the gradients that I received and made, W still needs
   /// after I; -1: all of the stash and nothing else.
   int64_t weightStashBytes = -1;

@@ -83,6 +83,8 @@ private:
     if (task.kind == TaskKind::Forward) {
       bytes += stage.stashBytes;
       ++pairs;
+    } else if (task.kind == TaskKind::Recompute) {
+      bytes += madeAgain(task);
     } else if (task.kind == TaskKind::InputGradient) {
       // What W needs is made while the stash is still there, where it is more.
       bytes += std::max<int64_t>(keptForW(stage) - stage.stashBytes, 0);
@@ -99,13 +101,24 @@ private:
     if (!keeps(task))
       return;
     const StageCosts &stage = costs->stages[task.stage];
-    if (task.kind == TaskKind::Backward)
+    if (task.kind == TaskKind::Forward)
+      bytes -= madeAgain(task);
+    else if (task.kind == TaskKind::Backward)
       bytes -= stage.stashBytes;
     else if (task.kind == TaskKind::InputGradient)
       bytes += std::min<int64_t>(keptForW(stage) - stage.stashBytes, 0);
     else if (task.kind == TaskKind::WeightGradient)
       bytes -= keptForW(stage);
     pairs -= task.endsStash();
+  }
+
+  /// What a forward makes and does not keep, because R makes it again.
+  int64_t madeAgain(const Task &task) const {
+    const StageCosts &stage = costs->stages[task.stage];
+    return stage.keptBytes >= 0 &&
+                   schedule->recomputes(task.stage, task.microBatch)
+               ? stage.stashBytes - stage.keptBytes
+               : 0;
   }
 
   static int64_t keptForW(const StageCosts &stage) {

@@ -16,8 +16,9 @@ double pipewright::schedules::leastStep(llvm::ArrayRef<int32_t> rankOfStage,
   // What comes before a stage, and behind it.
   double before = 0;
   for (auto [stage, each] : llvm::enumerate(costs.stages)) {
+    const bool recomputesAll = each.recomputesEarly && each.window.count == 0;
     const double tasks =
-        each.forward + (each.recomputesEarly ? each.recompute : 0) +
+        each.forward + (recomputesAll ? each.recompute : 0) +
         (splits ? each.inputGradient + each.weightGradient : each.backward);
     const int32_t rank = rankOfStage[stage];
     work[rank] += tasks;
@@ -41,7 +42,10 @@ double pipewright::schedules::leastStepWithin(
   for (int64_t stage = std::ssize(costs.stages) - 1; stage >= 0; --stage) {
     const StageCosts &each = costs.stages[stage];
     behind += each.forward + (splits ? each.inputGradient : each.backward);
-    room[rankOfStage[stage]] += behind * static_cast<double>(each.stashBytes);
+    const int64_t kept = each.keptBytes < 0
+                             ? each.stashBytes
+                             : std::min(each.keptBytes, each.stashBytes);
+    room[rankOfStage[stage]] += behind * static_cast<double>(kept);
   }
   double least = 0;
   for (auto [needed, bytes] : llvm::zip_equal(room, bytesOfRank))

@@ -32,37 +32,54 @@ bool pipewright::schedules::keepsBytes(const Picture &picture) {
   });
 }
 
-/// What changes when a task begins (a forward) or ends (all others).
-static int64_t changeOf(const Picture &picture, const Task &task,
-                        bool inBytes) {
+namespace {
+
+/// What changes when a task begins, and when it ends.
+struct Change {
+  int64_t atStart = 0, atEnd = 0;
+};
+
+} // namespace
+
+static Change changeOf(const Picture &picture, const Task &task, bool inBytes) {
   const StageCosts &stage = picture.costs.stages[task.stage];
   int64_t whole = inBytes ? stage.stashBytes : 1;
   int64_t forWeights =
       inBytes && stage.weightStashBytes >= 0 ? stage.weightStashBytes : whole;
+  int64_t madeAgain =
+      inBytes && stage.keptBytes >= 0 &&
+              picture.schedule.recomputes(task.stage, task.microBatch)
+          ? whole - stage.keptBytes
+          : 0;
   switch (task.kind) {
   case TaskKind::Forward:
-    return picture.schedule.forwardOnly ? 0 : whole;
-  case TaskKind::Backward:
-    return -whole;
-  case TaskKind::InputGradient:
-    return forWeights - whole;
-  case TaskKind::WeightGradient:
-    return -forWeights;
+    if (picture.schedule.forwardOnly)
+      return {};
+    return {whole, -madeAgain};
   case TaskKind::Recompute:
+    return {madeAgain, 0};
+  case TaskKind::Backward:
+    return {0, -whole};
+  case TaskKind::InputGradient:
+    return {0, forWeights - whole};
+  case TaskKind::WeightGradient:
+    return {0, -forWeights};
   case TaskKind::Update:
-    return 0;
+    return {};
   }
-  return 0;
+  return {};
 }
 
 static MemoryCurve curveOf(const Picture &picture, size_t rank, bool inBytes) {
   std::vector<MemoryCurve::Point> changes;
-  for (auto [task, time] :
-       llvm::zip(picture.schedule.order[rank], picture.simulation.times[rank]))
-    if (int64_t change = changeOf(picture, task, inBytes))
-      changes.push_back(
-          {change > 0 && task.kind == TaskKind::Forward ? time.start : time.end,
-           change});
+  for (auto [task, time] : llvm::zip(picture.schedule.order[rank],
+                                     picture.simulation.times[rank])) {
+    auto [atStart, atEnd] = changeOf(picture, task, inBytes);
+    if (atStart != 0)
+      changes.push_back({time.start, atStart});
+    if (atEnd != 0)
+      changes.push_back({time.end, atEnd});
+  }
   // What ends at a time makes room for what begins then.
   llvm::sort(changes, [](const auto &a, const auto &b) {
     return std::tie(a.time, a.value) < std::tie(b.time, b.value);

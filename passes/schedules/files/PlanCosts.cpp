@@ -21,11 +21,12 @@ static llvm::Error readStageCosts(const Value &value, const JsonPath &place,
     double &value;
   };
   const Object *object = nullptr;
-  if (llvm::Error error = readObject(value, place,
-                                     {"forward", "backward", "input_gradient",
-                                      "weight_gradient", "recompute", "update",
-                                      "stash_bytes", "weight_stash_bytes"},
-                                     object))
+  if (llvm::Error error =
+          readObject(value, place,
+                     {"forward", "backward", "input_gradient",
+                      "weight_gradient", "recompute", "update", "stash_bytes",
+                      "kept_bytes", "weight_stash_bytes"},
+                     object))
     return error;
   for (auto [key, seconds] :
        {Seconds{"forward", stage.forward}, Seconds{"backward", stage.backward},
@@ -42,6 +43,11 @@ static llvm::Error readStageCosts(const Value &value, const JsonPath &place,
   if (llvm::Error error =
           readIfGiven(*object, place, "stash_bytes", [&](auto &v, auto at) {
             return readInteger(v, at, stage.stashBytes, anySize);
+          }))
+    return error;
+  if (llvm::Error error =
+          readIfGiven(*object, place, "kept_bytes", [&](auto &v, auto at) {
+            return readInteger(v, at, stage.keptBytes, {-1, anySize.most});
           }))
     return error;
   return readIfGiven(

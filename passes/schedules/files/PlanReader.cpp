@@ -241,6 +241,7 @@ llvm::Error Reader::readOrder(const Value &value, const JsonPath &place) {
                     "expects a task or more for each of {0} stages and {1} "
                     "micro-batches, found {2} in all",
                     schedule.stages, schedule.microBatches, tasks);
+  noteRecomputes(schedule);
   return llvm::Error::success();
 }
 

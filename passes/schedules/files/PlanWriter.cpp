@@ -49,15 +49,19 @@ static Value bandwidthToJson(double bandwidth) {
 
 static Value costsToJson(const TaskCosts &costs) {
   Array stages, links;
-  for (const StageCosts &stage : costs.stages)
-    stages.push_back(Object{{"forward", stage.forward},
-                            {"backward", stage.backward},
-                            {"input_gradient", stage.inputGradient},
-                            {"weight_gradient", stage.weightGradient},
-                            {"recompute", stage.recompute},
-                            {"update", stage.update},
-                            {"stash_bytes", stage.stashBytes},
-                            {"weight_stash_bytes", stage.weightStashBytes}});
+  for (const StageCosts &stage : costs.stages) {
+    Object object{{"forward", stage.forward},
+                  {"backward", stage.backward},
+                  {"input_gradient", stage.inputGradient},
+                  {"weight_gradient", stage.weightGradient},
+                  {"recompute", stage.recompute},
+                  {"update", stage.update},
+                  {"stash_bytes", stage.stashBytes},
+                  {"weight_stash_bytes", stage.weightStashBytes}};
+    if (stage.keptBytes >= 0)
+      object["kept_bytes"] = stage.keptBytes;
+    stages.push_back(std::move(object));
+  }
   for (const auto &[ranks, link] : costs.links)
     links.push_back(Object{{"from", ranks.first},
                            {"to", ranks.second},
