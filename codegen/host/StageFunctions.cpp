@@ -61,9 +61,10 @@ SmallVector<StageFunction> functionsOf(const StageLayout &stage) {
     const auto parts = stage.parts.find(kind);
     const bool isCut = parts != stage.parts.end();
     // Where there are halves, a schedule may need only these, or only the
-    // whole.
+    // whole; where micro-batches keep their stashes, all of them may.
     const bool mayBeIdle =
-        op.gradientBodyOf(kind) && (op.getInputGradient() || isCut);
+        op.gradientBodyOf(kind) && (op.getInputGradient() || isCut ||
+                                    (kind == recompute && op.getKeeps()));
     if (op.bodyOf(kind) && (!mayBeIdle || stage.run.contains(kind)))
       functions.push_back({kind});
     for (int64_t part = 0; isCut && part < parts->second.count(); ++part)
@@ -74,9 +75,11 @@ SmallVector<StageFunction> functionsOf(const StageLayout &stage) {
 
 /// Whether tasks of this kind read or fill the forward's stash.
 static bool usesStash(Operation *body) {
-  if (auto gradient = dyn_cast<pipe::GradientBodyInterface>(body))
-    return !gradient.getStashFields().empty();
-  return !pipe::returnOf(body).getStash().empty();
+  auto gradient = dyn_cast<pipe::GradientBodyInterface>(body);
+  if (gradient && !gradient.getStashFields().empty())
+    return true;
+  return pipe::stashFilledBy(body) == pipe::kForwardStash &&
+         !pipe::returnOf(body).getStash().empty();
 }
 
 /// Those that bodies hand over, in the order in which functions take them, and

@@ -78,6 +78,11 @@ def Pipe_ReplicaState : I32Enum<"ReplicaState", "what a replica has of a value",
   let cppNamespace = "::pipewright::pipe";
 }
 
+def Pipe_WindowEnd : I32Enum<"WindowEnd", "which micro-batches of a window", [
+    I32EnumCase<"first", 0>, I32EnumCase<"last", 1>]> {
+  let cppNamespace = "::pipewright::pipe";
+}
+
 def Pipe_StreamKind : I32Enum<"StreamKind", "what a rank's stream is for", [
     I32EnumCase<"compute", 0>, I32EnumCase<"send", 1>,
     I32EnumCase<"receive", 2>, I32EnumCase<"collective", 3>]> {
@@ -243,6 +248,22 @@ def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
     OptionalParameter<"::mlir::FloatAttr">:$clip_norm,
     OptionalParameter<"::mlir::ArrayAttr">:$task_times);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Pipe_WindowAttr : Pipe_Attr<"Window", "window"> {
+  let summary = "Which micro-batches of a stage keep their stash";
+  let description = [{
+    `<first 2 of 4>`: of micro-batches 0 to 3 the first two, and so on for each
+    four that follow. Without `of` the size of a window is not decided yet.
+  }];
+  let parameters = (ins "::pipewright::pipe::WindowEnd":$end, "int64_t":$count,
+                        DefaultValuedParameter<"int64_t", "0">:$of);
+  let assemblyFormat = "`<` $end $count (`of` $of^)? `>`";
+  let builders = [AttrBuilder<(ins "::pipewright::pipe::WindowEnd":$end,
+                                   "int64_t":$count), [{
+    return $_get($_ctxt, end, count, 0);
+  }]>];
   let genVerifyDecl = 1;
 }
 

@@ -76,12 +76,22 @@ GradientBodyInterface StageOp::gradientBodyOf(TaskKind kind) {
 }
 
 ValueRange StageOp::getHandover(TaskKind giver) {
+  if (giver == TaskKind::recompute && getKeeps())
+    return {};
   GradientBodyInterface body = gradientBodyOf(giver);
   return hasReturn(body)
              ? ValueRange(
                    cast<ReturnOp>(body->getRegion(0).front().getTerminator())
                        .getStash())
              : ValueRange();
+}
+
+LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 WindowEnd, int64_t count, int64_t of) {
+  if (count < 1 || of < 0)
+    return emitError() << "expects a window of at least 1 micro-batch, but got "
+                       << count << " of " << of;
+  return success();
 }
 
 LogicalResult StageOp::verifyRegions() {
@@ -113,6 +123,10 @@ LogicalResult StageOp::verifyRegions() {
                        "'pipe.backward'");
   if (getRecompute() && !getBackward())
     return emitOpError("expects 'pipe.recompute' beside 'pipe.backward'");
+  // (C4)
+  if (getKeeps() && !getRecompute())
+    return emitOpError("keeps the stashes of some micro-batches, but has no "
+                       "'pipe.recompute' that makes those of others again");
   return success();
 }
 
@@ -324,6 +338,18 @@ LogicalResult RecomputeOp::verifyRegions() {
   // (C2)
   if (getReturn().getStash().empty())
     return emitOpError("expects a stash, but got none");
+  // (C3)
+  auto stage = cast<StageOp>((*this)->getParentOp());
+  if (!stage.getKeeps() || !hasReturn(stage.getForward()))
+    return success();
+  if (!getStash().empty())
+    return emitOpError("makes the stash of the forward again, but takes ")
+           << getStash().size() << " values of it";
+  TypeRange made = getReturn().getStash().getTypes(),
+            stashed = stage.getForward().getReturn().getStash().getTypes();
+  if (!llvm::equal(made, stashed))
+    return emitOpError("expects to make the stash of the forward again, ")
+           << stashed << ", but makes " << made;
   return success();
 }
 

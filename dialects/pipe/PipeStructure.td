@@ -23,13 +23,17 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     - (C2) `rank` is not negative.
     - (C3) both halves of a backward or none, and these and `pipe.recompute`
       only beside the whole.
+    - (C4) `keeps` only beside `pipe.recompute`.
+
+    Of a stage that `keeps` the stashes of some micro-batches, `pipe.recompute`
+    makes those of all others again.
 
     A stage that `mirrors` another one is the same part of the model, with
     weights of its own, for the second half of the micro-batches; the mirrored
     one then works on the first half only.
 
     Life span: made by `pipe-partition-stages`, copied by `pipe-mirror-stages`;
-    `pipe-schedule` adds `rank`.
+    `pipe-schedule` adds `rank`, and to `keeps` the size of a window.
 
     Example:
     ```mlir
@@ -42,10 +46,11 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$rank,
-                       OptionalAttr<FlatSymbolRefAttr>:$mirrors);
+                       OptionalAttr<FlatSymbolRefAttr>:$mirrors,
+                       OptionalAttr<Pipe_WindowAttr>:$keeps);
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
-    $sym_name (`mirrors` $mirrors^)? (`on` `rank` $rank^)?
+    $sym_name (`mirrors` $mirrors^)? (`on` `rank` $rank^)? (`keeps` $keeps^)?
     attr-dict-with-keyword $bodyRegion
   }];
   let extraClassDeclaration = [{
@@ -64,7 +69,7 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     /// The same for `backward`, its halves and `recompute`.
     GradientBodyInterface gradientBodyOf(TaskKind kind);
     /// What a body keeps for the one that comes behind it; empty where there is
-    /// no such body.
+    /// no such body, or where it makes the forward's stash again.
     ::mlir::ValueRange getHandover(TaskKind giver);
   }];
   let hasRegionVerifier = 1;
@@ -148,13 +153,16 @@ def Pipe_RecomputeOp : Pipe_BodyOp<"recompute", [
     Computes again what the forward has not stashed, before the gradients of its
     results are there. Block arguments as in `pipe.input_gradient`, but no
     gradients. Returns nothing but what it hands over to `pipe.backward`, or to
-    its halves, as its own stash.
+    its halves, as its own stash; or, in a stage that `keeps` the stashes of
+    some micro-batches, the forward's stash once more.
 
     Constraints:
     - (C1) as (C1) of `pipe.backward`.
     - (C2) nothing is returned, and something is stashed.
+    - (C3) in a stage with `keeps` it takes nothing of the forward's stash, and
+      its own has the types of that.
 
-    Life span: made by `pipe-split-recompute`.
+    Life span: made by `pipe-split-recompute`, or by `pipe-rematerialize`.
 
     Example:
     ```mlir

@@ -47,7 +47,7 @@ void TaskOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   for (Value result : getResults()) {
     StringRef prefix = tensor;
     if (isa<StashType>(result.getType()))
-      prefix = "stash";
+      prefix = getKind() == TaskKind::recompute ? "restored" : "stash";
     else if (auto handover = dyn_cast<HandoverType>(result.getType()))
       prefix = handover.getGiver() == TaskKind::recompute ? "recomputed"
                                                           : "handover";
@@ -170,7 +170,11 @@ static void gradientSignature(TaskOp task, GradientBodyInterface body,
 
   auto end = cast<ReturnOp>(block.getTerminator());
   llvm::append_range(results, end.getValues().getTypes());
-  if (!end.getStash().empty())
+  const bool restores =
+      isa<RecomputeOp>(body) && cast<StageOp>(body->getParentOp()).getKeeps();
+  if (restores)
+    results.push_back(StashType::get(context, stage));
+  else if (!end.getStash().empty())
     results.push_back(HandoverType::get(context, stage, task.getKind()));
   if (isa<InputGradientOp, RecomputeOp>(body))
     return;

@@ -84,7 +84,8 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     `input_gradient`; on `weight_gradient` the handover (if there is one) before
     them. `recompute`: saved inputs, saved outputs, and the stash if it reads
     any of it; what it hands over is an operand of the others that read any of
-    it, behind the gradients of the outputs. `update`: the summed gradients.
+    it, behind the gradients of the outputs; a stash that it makes again is in
+    place of the forward's. `update`: the summed gradients.
     Where replicas have a part each of the weights, tasks that read weights take
     what was put together for them (`pipe.load_weights`), `!pipe.updated`: last,
     but before gradients summed so far; `weights` is where, unless that is always
@@ -93,7 +94,8 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     one). `evaluate`: the stage's results. `backward`: the input gradients and
     the summed gradients. `input_gradient`: the input gradients and the handover
     (if there is one). `weight_gradient`: the summed gradients. `recompute`:
-    the handover. `update`: `!pipe.updated`.
+    the handover, or, in a stage with `keeps`, the stash. `update`:
+    `!pipe.updated`.
 
     Where a step has several updates, `number` says which one an update is,
     beginning with 0. Where tasks may read old weights, `version` is the number

@@ -165,7 +165,12 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
     of all micro-batches that 1F1B has in flight, with what is computed again of
     a layer, or a few, at a time, if any choice does: it keeps those values with
     which it takes the least time, on the module's machine, to compute the
-    others again where they are read first. The copied ops are the same ops with the same
+    others again where they are read first. `window:N` keeps whole stashes of N
+    micro-batches at a time, of as many as the stage has in flight, and
+    `except-last` that of the last micro-batch: the stage gets a
+    `pipe.recompute` that makes the stash of the forward again from its inputs,
+    in tasks of its own for all other micro-batches, and says which these are
+    (`keeps`). The copied ops are the same ops with the same
     kernels, so all numbers stay the same bits. `none` changes nothing.
 
     Idempotent: a backward that keeps nothing but inputs is left alone.
@@ -179,9 +184,10 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
   let options = [
     Option<"mode", "mode", "std::string", "\"full\"",
            "What is recomputed: none, full (all but the stage's inputs), keep:N "
-           "(what takes the least time within N percent of the bytes), or "
-           "every:N (all but what N layers give to the next); one for all "
-           "stages, or a list">
+           "(what takes the least time within N percent of the bytes), "
+           "every:N (all but what N layers give to the next), window:N (as "
+           "full, but of N micro-batches at a time nothing) or except-last (of "
+           "the last micro-batch nothing); one for all stages, or a list">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

@@ -38,9 +38,11 @@ std::optional<int64_t> pipewright::pipe::stashNumber(Type type) {
 }
 
 int64_t pipewright::pipe::stashFilledBy(Operation *body) {
-  return isa<InputGradientOp>(body) ? kHandover
-         : isa<RecomputeOp>(body)   ? kRecomputed
-                                    : kForwardStash;
+  if (isa<InputGradientOp>(body))
+    return kHandover;
+  const bool restores =
+      cast<StageOp>(body->getParentOp()).getKeeps().has_value();
+  return isa<RecomputeOp>(body) && !restores ? kRecomputed : kForwardStash;
 }
 
 SmallVector<Operation *>

@@ -112,8 +112,19 @@ SmallVector<Value> keptForBackward(pipe::StageOp stage) {
       stage.gradientBodyOf(pipe::TaskKind::backward);
   if (!whole)
     return {};
-  return savedValues(stage,
-                     {whole, stage.gradientBodyOf(pipe::TaskKind::recompute)});
+  // What makes the stash again is not needed beside it.
+  return savedValues(
+      stage, {whole, stage.getKeeps()
+                         ? pipe::GradientBodyInterface()
+                         : stage.gradientBodyOf(pipe::TaskKind::recompute)});
+}
+
+schedules::StashWindow stashWindowOf(pipe::StageOp stage) {
+  std::optional<pipe::WindowAttr> window = stage.getKeeps();
+  if (!window)
+    return {};
+  return {window->getCount(), window->getOf(),
+          window->getEnd() == pipe::WindowEnd::last};
 }
 
 SmallVector<Value> keptForWeights(pipe::StageOp stage) {
@@ -136,6 +147,13 @@ void countKeptBytes(pipe::StageOp stage, schedules::StageCosts &costs) {
   if (!stage.gradientBodyOf(pipe::TaskKind::backward))
     return;
   costs.stashBytes = bytesOf(keptForBackward(stage));
+  // Until the stash is made again, what that needs is kept in place of it.
+  if (stage.getKeeps())
+    costs.keptBytes =
+        bytesOf(savedValues(
+            stage, {stage.gradientBodyOf(pipe::TaskKind::backward),
+                    stage.gradientBodyOf(pipe::TaskKind::recompute)})) -
+        bytesOf(stage.getForward().getReturn().getStash());
   if (stage.gradientBodyOf(pipe::TaskKind::weight_gradient))
     costs.weightStashBytes = bytesOf(keptForWeights(stage));
 }
@@ -311,6 +329,7 @@ schedules::TaskCosts predictCosts(ModuleOp module, const MachineModel &machine,
     Operation *recompute = stage.getRecompute();
     cost.recompute = recompute ? secondsOf(recompute) : cost.forward;
     cost.recomputesEarly = recompute != nullptr;
+    cost.window = stashWindowOf(stage);
     cost.backward = secondsOf(stage.getBackward());
     // Before a backward is split, halves are as good a guess as any.
     cost.inputGradient = cost.weightGradient =

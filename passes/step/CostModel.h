@@ -59,6 +59,10 @@ MachineModel machineOfStage(const MachineModel &machine, pipe::StageOp stage,
 schedules::TaskCosts costsOfLinks(mlir::ModuleOp module,
                                   const MachineModel &machine);
 
+/// Which micro-batches of a stage keep their stash while R tasks make those of
+/// others again.
+schedules::StashWindow stashWindowOf(pipe::StageOp stage);
+
 /// Times of each stage's tasks, none of them zero, and what is kept between
 /// them; of updates only the products of matrices that they make. In evaluation
 /// only forwards have a meaning. Stages are where machineOfStage says.

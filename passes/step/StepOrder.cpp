@@ -116,5 +116,6 @@ pipewright::pipe::readSchedule(ModuleOp module, const Stages &stages,
   if (!found)
     return module.emitError("has no step of mode '")
            << stringifyStepMode(mode) << "'; run pipe-unroll-microbatches";
+  schedules::noteRecomputes(schedule);
   return schedule;
 }

@@ -18,8 +18,8 @@ static constexpr llvm::StringLiteral stepsAdvice =
 static constexpr llvm::StringLiteral trainingAdvice =
     "it is an option of the program: see OUT/train --help";
 static constexpr llvm::StringLiteral rematAdvice =
-    "what the backward recomputes is --remat none, pointwise, keep:N "
-    "(percent), every:N (layers), full or auto";
+    "what the backward recomputes is --remat MODE, such as full, or auto, "
+    "which --help explains";
 static constexpr llvm::StringLiteral tensorAdvice =
     "there is no tensor parallelism yet; --ranks P cuts layers from layers, "
     "--data-parallel D makes replicas";
@@ -108,6 +108,8 @@ static constexpr FieldWord words[] = {
     {"checkpoint-activations", "", rematAdvice},
     {"gradient-checkpointing", "", rematAdvice},
     {"recompute-granularity", "", rematAdvice},
+    {"num-microbatches-with-partial-activation-checkpoints", "",
+     "how many micro-batches keep all is --remat window:N"},
     {"dtype", "precision"},
     {"bf16", "", "what is computed in is --precision bf16"},
     {"tf32", "", "what is computed in is --precision tf32"},

@@ -2,6 +2,7 @@
 
 #include "tools/pipewright/ModelStages.h"
 
+#include "passes/pipe/staged/StageWords.h"
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/step/CostModel.h"
 #include "passes/step/Stages.h"
@@ -81,10 +82,10 @@ std::shared_ptr<const StagedModel> ModelStages::estimated(int64_t stages) {
   StagedPipelineOptions staged;
   setOptions(staged, stages, true, {});
   const std::string remat = staged.remat;
-  // Times that were given are those of tasks, and modes of several stages
-  // belong to these.
+  // Times that were given are those of tasks, modes of several stages belong to
+  // these, and which micro-batches recompute is a matter of the schedule.
   if (machine.isUneven() || !options.taskTimes.empty() ||
-      llvm::StringRef(remat).contains(','))
+      llvm::StringRef(remat).contains(',') || pipe::isWindowMode(remat))
     return nullptr;
   auto [ops, isNew] = known.estimates.try_emplace(
       remat + (staged.earlyRecompute ? " early" : ""));

@@ -10,6 +10,8 @@
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/Profile.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace pipewright;
 using namespace pipewright::tool;
 using namespace pipewright::tool::option;
@@ -44,9 +46,9 @@ static llvm::Error readRemat(const OptionSpelling &row,
   for (llvm::StringRef word : words)
     if (word != "pointwise" && !pipe::isStageWord(word, pipe::kRematModes) &&
         all != "auto")
-      return option::fail("--", row.name,
-                          " expects none, pointwise, keep:N, every:N or full, "
-                          "one of these for each stage, or auto, but got '",
+      return option::fail("--", row.name, " expects pointwise, ",
+                          llvm::join(llvm::ArrayRef(pipe::kRematModes), ", "),
+                          ", one of these for each stage, or auto, but got '",
                           text::shortened(all), "'");
   options.pipelines.staged.remat = all.str();
   return llvm::Error::success();
@@ -78,9 +80,11 @@ std::vector<CompileRow> pipewright::tool::stageRows() {
                   "what takes least time to compute again, so that at most N "
                   "percent of the rest are kept), every:N (all but "
                   "what N layers give to the next), full (all but the "
-                  "stage's inputs), one of these for each stage, as in "
-                  "full,pointwise,none; or auto (on each rank the least that "
-                  "--memory-limit allows)",
+                  "stage's inputs), window:N (as full, but of N of the "
+                  "micro-batches that a stage has in flight nothing), "
+                  "except-last (of the last micro-batch nothing), one of these "
+                  "for each stage, as in full,pointwise,none; or auto (on each "
+                  "rank the least that --memory-limit allows)",
                   "none"},
                  recordText,
                  readRemat}),

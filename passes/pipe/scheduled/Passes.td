@@ -17,6 +17,11 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
     evaluation each rank prefers its deepest stage that has something to do, so
     that few results wait.
 
+    Of a stage that keeps the stashes of some micro-batches (`keeps`), the order
+    says how many are in flight: so many are a window, and the micro-batches of
+    each that do not keep theirs get a recompute task, whose stash is read in
+    place of their forward's.
+
     Where the schedule has an I and a W task, they replace the backward task;
     `pipe-split-backward` must have run. Gradients of a stage stay summed in
     ascending order of micro-batches, unless the policy says that it does not

@@ -183,6 +183,8 @@ public:
     bool asScheduled = !schedules::sumsAscending(*schedule);
 
     setAttributes(*schedule, *stages, asScheduled);
+    if (failed(sizeWindows(*schedule, costs, *stages)))
+      return signalPassFailure();
     for (StepOp step : module.getOps<StepOp>())
       if (failed(writeOrder(step, *stages, *schedule, asScheduled)))
         return signalPassFailure();
@@ -246,6 +248,29 @@ private:
       stages[stage].setRank(schedule.rankOfStage[stage]);
   }
 
+  /// Writes the sizes of windows into stages that keep some stashes.
+  LogicalResult sizeWindows(const schedules::Schedule &schedule,
+                            const schedules::TaskCosts &costs,
+                            const Stages &stages) {
+    int64_t count = 0, size = 0;
+    for (auto [stage, window] :
+         llvm::enumerate(schedules::sizedWindows(schedule, costs))) {
+      StageOp op = stages[static_cast<int32_t>(stage)];
+      if (std::optional<WindowAttr> keeps = op.getKeeps()) {
+        op.setKeepsAttr(WindowAttr::get(&getContext(), keeps->getEnd(),
+                                        window.count, window.size));
+        count = std::max(count, window.count);
+        size = std::max(size, window.size);
+      }
+    }
+    if (count <= size)
+      return success();
+    return getOperation().emitError("is to keep the stashes of ")
+           << count << " micro-batches at a time, but no stage has more than "
+           << size << " in flight under schedule '" << policy
+           << "'; use --remat none, or window:N with a smaller N";
+  }
+
   static LogicalResult writeOrder(StepOp step, const Stages &stages,
                                   const schedules::Schedule &schedule,
                                   bool asScheduled) {
@@ -257,6 +282,7 @@ private:
       return orderStep(step, stages, *evaluation);
     }
     keepStashes(step);
+    placeRecomputes(step, stages, schedule);
     if (failed(splitTasks(step, stages, schedule)))
       return failure();
     // Several updates cut the chain where it is to be cut, in order.

@@ -4,8 +4,9 @@
 // all of it from the stage's inputs, each run of layers from what the run
 // before it has made, which is kept (T. Chen et al., "Training Deep Nets with
 // Sublinear Memory Cost", 2016), or what takes the least time within a number
-// of bytes. The copied ops are those of the forward, with their kernels, so
-// every number keeps its bits.
+// of bytes; or, of some micro-batches only, all of it before the backward,
+// which reads one stash, whoever made it. The copied ops are those of the
+// forward, with their kernels, so every number keeps its bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,7 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/CSE.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -311,6 +313,51 @@ void recompute(ForwardOp forward, BackwardOp backward, Kept kept) {
   eliminateCommonSubExpressions(rewriter, dominance, backward);
 }
 
+/// Which micro-batches keep their stash under a mode; null if it treats them
+/// alike.
+WindowAttr windowOf(StringRef mode, MLIRContext *context) {
+  if (!isWindowMode(mode))
+    return {};
+  int64_t count = 1;
+  const bool isFirst = mode.consume_front("window:");
+  if (isFirst)
+    mode.getAsInteger(10, count);
+  return WindowAttr::get(context, isFirst ? WindowEnd::first : WindowEnd::last,
+                         count);
+}
+
+/// Gives a stage what makes the stash of its forward again, and leaves that and
+/// the backward as they are.
+void addWindow(StageOp stage, WindowAttr window) {
+  ForwardOp forward = stage.getForward();
+  OpBuilder builder(stage.getBackward());
+  auto again =
+      RecomputeOp::create(builder, forward.getLoc(), ArrayRef<int64_t>(),
+                          ArrayRef<int64_t>(), ArrayRef<int64_t>());
+  Block &body = again.getBodyRegion().emplaceBlock();
+  IRMapping map;
+  for (BlockArgument argument : forward.getBody()->getArguments())
+    map.map(argument, body.addArgument(argument.getType(), argument.getLoc()));
+  copyForward(forward, body, map);
+  builder.setInsertionPointToEnd(&body);
+  ReturnOp end = forward.getReturn();
+  ReturnOp::create(builder, end.getLoc(), ValueRange(),
+                   llvm::map_to_vector(end.getStash(), [&](Value value) {
+                     return map.lookup(value);
+                   }));
+  eraseDead(body);
+  SmallVector<int64_t> inputs;
+  llvm::BitVector unused(body.getNumArguments());
+  for (BlockArgument argument : body.getArguments())
+    if (argument.use_empty())
+      unused.set(argument.getArgNumber());
+    else
+      inputs.push_back(argument.getArgNumber());
+  body.eraseArguments(unused);
+  again.setInputs(inputs);
+  stage.setKeepsAttr(window);
+}
+
 /// What a mode other than `none` keeps in a stage of so many.
 Kept keep(StageOp stage, int64_t number, int64_t stages, StringRef mode,
           const MachineModel &machine, KeptChooser &chooser) {
@@ -351,10 +398,19 @@ struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
       if (!backward || (backward.getOutputs().empty() &&
                         forward.getReturn().getStash().empty()))
         continue;
+      WindowAttr window = windowOf(word, &getContext());
+      // What is kept beside a stash is kept of all micro-batches.
+      if (window &&
+          (forward.getReturn().getStash().empty() || stage.getRecompute()))
+        continue;
       if (stage.getInputGradient()) {
         stage.emitOpError("has a split backward already; run "
                           "pipe-rematerialize before pipe-split-backward");
         return signalPassFailure();
+      }
+      if (window) {
+        addWindow(stage, window);
+        continue;
       }
       recompute(forward, backward,
                 keep(stage, number, modes->size(), word, *machine, chooser));

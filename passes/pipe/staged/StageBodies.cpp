@@ -208,7 +208,8 @@ static SmallVector<StageOp> createStages(func::FuncOp function, int64_t count) {
   for (int64_t number = 0; number < count; ++number) {
     auto stage = StageOp::create(builder, function.getLoc(),
                                  "s" + std::to_string(number), IntegerAttr(),
-                                 /*mirrors=*/FlatSymbolRefAttr());
+                                 /*mirrors=*/FlatSymbolRefAttr(),
+                                 /*keeps=*/WindowAttr());
     stage.getBodyRegion().emplaceBlock();
     symbols.insert(stage);
     stages.push_back(stage);

@@ -24,6 +24,10 @@ bool pipewright::pipe::isStageWord(StringRef word, ArrayRef<StringRef> known) {
   });
 }
 
+bool pipewright::pipe::isWindowMode(StringRef mode) {
+  return mode == "except-last" || mode.starts_with("window:");
+}
+
 FailureOr<SmallVector<StringRef>>
 pipewright::pipe::wordsOfStages(ModuleOp module, StringRef option,
                                 StringRef given, ArrayRef<StringRef> known) {

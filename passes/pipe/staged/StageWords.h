@@ -19,8 +19,12 @@ wordsOfStages(mlir::ModuleOp module, llvm::StringRef option,
               llvm::StringRef given, llvm::ArrayRef<llvm::StringRef> known);
 
 /// What `pipe-rematerialize` can do with a stage.
-inline constexpr llvm::StringRef kRematModes[] = {"none", "full", "keep:N",
-                                                  "every:N"};
+inline constexpr llvm::StringRef kRematModes[] = {
+    "none", "full", "keep:N", "every:N", "window:N", "except-last"};
+
+/// Whether some micro-batches of a stage keep their stash under a mode, and
+/// others do not.
+bool isWindowMode(llvm::StringRef mode);
 
 } // namespace pipewright::pipe
 

@@ -97,6 +97,48 @@ void TaskSplitter::split() {
   whole.erase();
 }
 
+/// A task that makes the stash of a forward again, for all that read it.
+static void addRecompute(TaskOp forward, StageOp stage) {
+  Value stash = forward.getResults().back();
+  SmallVector<Value> operands;
+  for (int64_t input : stage.getRecompute().getInputs())
+    operands.push_back(forward.getOperand(input));
+  OpBuilder builder(forward);
+  builder.setInsertionPointAfter(forward);
+  auto task = TaskOp::create(
+      builder, forward.getLoc(), stash.getType(),
+      TaskKindAttr::get(builder.getContext(), TaskKind::recompute),
+      forward.getStageAttr(), forward.getMicroBatchAttr(), operands,
+      /*buffers=*/ArrayAttr());
+  stash.replaceAllUsesWith(task.getResult(0));
+}
+
+void pipewright::pipe::placeRecomputes(StepOp step, const Stages &stages,
+                                       const schedules::Schedule &schedule) {
+  TaskIndex index;
+  SmallVector<TaskOp> forwards;
+  for (auto task : step.getBody()->getOps<TaskOp>()) {
+    index.add(stages, task);
+    if (task.getKind() == TaskKind::forward)
+      forwards.push_back(task);
+  }
+  for (TaskOp forward : forwards) {
+    const int32_t stage = stages.numberOf(forward.getStageAttr());
+    const auto microBatch = static_cast<int32_t>(*forward.getMicroBatch());
+    if (!stages[stage].getKeeps())
+      continue;
+    TaskOp task =
+        index.lookup(schedules::TaskKind::Recompute, stage, microBatch);
+    const bool isWanted = schedule.recomputes(stage, microBatch);
+    if (isWanted && !task)
+      addRecompute(forward, stages[stage]);
+    if (isWanted || !task)
+      continue;
+    task.getResult(0).replaceAllUsesWith(forward.getResults().back());
+    task.erase();
+  }
+}
+
 LogicalResult
 pipewright::pipe::splitTasks(StepOp step, const Stages &stages,
                              const schedules::Schedule &schedule) {

@@ -18,6 +18,11 @@ namespace pipewright::pipe {
 mlir::LogicalResult splitTasks(StepOp step, const Stages &stages,
                                const schedules::Schedule &schedule);
 
+/// Of stages that keep some stashes, gives a task that makes it again to those
+/// micro-batches that the schedule has an R task for, and to no other.
+void placeRecomputes(StepOp step, const Stages &stages,
+                     const schedules::Schedule &schedule);
+
 /// Threads the gradients of each stage through its backward and weight-gradient
 /// tasks: by micro-batch, or (`asScheduled`) in the order of `schedule`.
 void threadGradients(StepOp step, const Stages &stages,

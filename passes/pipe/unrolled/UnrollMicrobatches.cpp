@@ -132,7 +132,9 @@ LogicalResult StepBuilder::addBackward(int32_t stage, int64_t microBatch) {
     const StageLink &link = stages.links()[number];
     operands.push_back(backwards[link.to].getResult(link.gradientResult));
   }
-  if (stages[stage].getRecompute())
+  // Which micro-batches of a stage do not keep their stash is a matter of the
+  // schedule.
+  if (stages[stage].getRecompute() && !stages[stage].getKeeps())
     operands.push_back(
         createTask(TaskKind::recompute, stage, microBatch,
                    savedFor(stage, TaskKind::recompute),

@@ -72,6 +72,7 @@ private:
   }
   void collect(Operation *op);
   void verifyOperand(OpOperand &operand);
+  bool isNewestStash(OpOperand &operand) const;
   void verifyStage(int32_t stage);
   void verifyBackward(int32_t stage, int64_t microBatch, bool expected);
   void verifyChain(int32_t stage);
@@ -146,11 +147,30 @@ void TaskVerifier::verifyOperand(OpOperand &operand) {
   auto value = cast<OpResult>(operand.get());
   std::optional<Content> got =
       cast<StepOpInterface>(value.getOwner()).getContent(value, stages);
-  if (got == wanted)
+  if (got == wanted && isNewestStash(operand))
     return;
+  if (got == wanted) {
+    report(user) << "expects " << wanted->describe()
+                 << " as its task 'recompute' makes it";
+    return;
+  }
   report(user) << "expects " << wanted->describe() << " as operand "
                << operand.getOperandNumber() << ", but got "
                << (got ? got->describe() : "a value that means nothing here");
+}
+
+/// Whether an operand is no stash, or one that no task makes again, or the one
+/// that such a task has made.
+bool TaskVerifier::isNewestStash(OpOperand &operand) const {
+  auto task = dyn_cast<TaskOp>(operand.getOwner());
+  auto maker = operand.get().getDefiningOp<TaskOp>();
+  if (!task || !maker || !isa<StashType>(operand.get().getType()) ||
+      maker.getKind() == TaskKind::recompute)
+    return true;
+  return !tasks.count({TaskKind::recompute,
+                       stages.numberOf(task.getStageAttr()),
+                       static_cast<int64_t>(*task.getMicroBatch())}) ||
+         !stages.stageOf(task.getStageAttr()).getKeeps();
 }
 
 void TaskVerifier::expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
@@ -171,11 +191,16 @@ void TaskVerifier::expectTask(TaskKind kind, int32_t stage, int64_t microBatch,
 void TaskVerifier::verifyStage(int32_t stage) {
   StageOp op = stages[stage];
   bool isTraining = mode == StepMode::train;
+  // Until its size is decided, all keep their stash.
+  const schedules::StashWindow window = stashWindowOf(op);
+  const bool recomputes =
+      op.getRecompute() && (window.count == 0 || window.size > 0);
   for (int64_t m = 0; m < microBatches; ++m) {
     bool trains = isTraining && stages.runs(stage, m, microBatches);
     expectTask(TaskKind::forward, stage, m, trains);
     verifyBackward(stage, m, trains && op.getBackward());
-    expectTask(TaskKind::recompute, stage, m, trains && op.getRecompute());
+    expectTask(TaskKind::recompute, stage, m,
+               trains && recomputes && !window.keeps(m));
     expectTask(TaskKind::evaluate, stage, m, !isTraining && op.getEvaluate());
   }
   // No update is beyond those that are expected: they are numbered like

@@ -66,6 +66,62 @@ pipe.stage @stage_c3_recompute {
 
 // -----
 
+// stage (C4): who keeps some stashes makes the others again.
+// expected-error @below {{keeps the stashes of some micro-batches, but has no 'pipe.recompute' that makes those of others again}}
+pipe.stage @stage_c4 keeps <first 2> {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+}
+
+// -----
+
+// A window has micro-batches.
+// expected-error @below {{expects a window of at least 1 micro-batch, but got 0 of 4}}
+pipe.stage @window keeps <first 0 of 4> {
+}
+
+// -----
+
+// recompute (C3): it makes the whole stash.
+pipe.stage @recompute_c3_types keeps <first 1 of 2> {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x, %x : tensor<4xf32>, tensor<4xf32>
+  }
+  // expected-error @below {{expects to make the stash of the forward again, 'tensor<4xf32>', 'tensor<4xf32>', but makes 'tensor<4xf32>'}}
+  pipe.recompute inputs [0] outputs [] stash [] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
+// recompute (C3): it needs none of that stash.
+pipe.stage @recompute_c3_reads keeps <last 1> {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+  // expected-error @below {{makes the stash of the forward again, but takes 1 values of it}}
+  pipe.recompute inputs [] outputs [] stash [0] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+  pipe.backward inputs [] outputs [] gradients_of [] input_gradients [] {
+  ^bb0(%a: tensor<4xf32>):
+    pipe.return
+  }
+}
+
+// -----
+
 // recompute (C1): it reads no gradient.
 pipe.stage @recompute_c1 {
   pipe.forward sources [#pipe.input<"x">] {

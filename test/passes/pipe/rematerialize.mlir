@@ -4,15 +4,17 @@
 // RUN: not pipewright-opt %s --split-input-file --pipe-rematerialize=mode=half 2>&1 | FileCheck %s --check-prefix=MODE
 // RUN: not pipewright-opt %s --split-input-file --pipe-differentiate --pipe-split-backward --pipe-rematerialize 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'pipe.stage' op has a split backward already; run pipe-rematerialize before pipe-split-backward
-// MODE: pipe-rematerialize: expects mode to be one of none, full, keep:N, every:N, but got 'half'
+// MODE: pipe-rematerialize: expects mode to be one of none, full, keep:N, every:N, window:N, except-last, but got 'half'
 // RUN: not pipewright-opt %s --split-input-file --pipe-rematerialize=mode=every:0 2>&1 | FileCheck %s --check-prefix=ZERO
-// ZERO: pipe-rematerialize: expects mode to be one of none, full, keep:N, every:N, but got 'every:0'
+// ZERO: pipe-rematerialize: expects mode to be one of none, full, keep:N, every:N, window:N, except-last, but got 'every:0'
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:1 --pipe-verify-staged | FileCheck %s --check-prefix=EACH
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:2 --pipe-verify-staged | FileCheck %s --check-prefix=TWO
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:4 --pipe-verify-staged | FileCheck %s --check-prefix=ALL
 
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=keep:75 --pipe-verify-staged | FileCheck %s --check-prefix=SHARE
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=keep:100 --pipe-verify-staged | FileCheck %s --check-prefix=NONE
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=window:2 --pipe-rematerialize=mode=window:2 --pipe-verify-staged | FileCheck %s --check-prefix=WINDOW
+// RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=except-last --pipe-verify-staged | FileCheck %s --check-prefix=LAST
 
 // The whole forward is done again, effects left out: the running statistics
 // advance once, and dropout draws the same numbers.
@@ -41,6 +43,26 @@ nn.weight @variance role = state : tensor<8xf32>
 // NONE:       pipe.backward inputs [0] outputs [0]
 // NONE-NOT:     nn.batch_norm %
 // NONE:         pipe.return
+
+// Forward and backward stay, and what some micro-batches do not keep is made again, by the forward
+// without its effects.
+// WINDOW-LABEL: pipe.stage @s0 keeps <first 2> {
+// WINDOW:       pipe.forward
+// WINDOW:         nn.batch_norm {{.*}} running_mean = @mean
+// WINDOW:         pipe.return %{{[^,]*}} : tensor<4x8xf32> stash %{{.*}} : [[STASH:.*]]{{$}}
+// WINDOW:       pipe.recompute inputs [0] outputs [] stash [] {
+// WINDOW-NEXT:  ^bb0(%[[X:[^:]*]]: tensor<4x8xf32>):
+// WINDOW:         nn.matmul %[[X]]
+// WINDOW:         nn.batch_norm %{{.*}} momentum = {{[0-9.]*}} :
+// WINDOW:         pipe.return stash %{{.*}} : [[STASH]]{{$}}
+// WINDOW:       pipe.backward inputs [0] outputs [0]
+// WINDOW-NOT:     nn.batch_norm %
+// WINDOW:         pipe.return
+// A stage that keeps inputs alone has nothing to make again.
+// WINDOW-LABEL: pipe.stage @s1 {
+// WINDOW-LABEL: pipe.stage @last keeps <first 2> {
+// LAST-LABEL:   pipe.stage @s0 keeps <last 1> {
+// LAST:         pipe.recompute
 pipe.stage @s0 {
   pipe.forward sources [#pipe.input<"x">] {
   ^bb0(%x: tensor<4x8xf32>):

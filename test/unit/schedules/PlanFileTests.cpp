@@ -35,6 +35,7 @@ PlanFile fullPlan() {
   TaskCosts costs = TaskCosts::uniform(2, 1.5, 0.1);
   costs.stages[1].stashBytes = 4096;
   costs.stages[1].weightStashBytes = 512;
+  costs.stages[1].keptBytes = 256;
   costs.stages[0].update = 0.25;
   costs.linkLatency = 1e-6;
   costs.links[{1, 0}] = {2e-6, 1e9};
@@ -73,6 +74,7 @@ TEST(PlanFile, IsReadAsItWasWritten) {
   EXPECT_FALSE(again.edges[1].hasGradient);
   ASSERT_TRUE(again.costs);
   EXPECT_EQ(again.costs->stages[1].stashBytes, 4096);
+  EXPECT_EQ(again.costs->stages[1].keptBytes, 256);
   EXPECT_EQ(again.costs->linkBetween(1, 0).bandwidth, 1e9);
   EXPECT_TRUE(std::isinf(again.costs->linkBetween(0, 1).bandwidth));
   EXPECT_EQ(again.times[1][0].start, plan.times[1][0].start);
