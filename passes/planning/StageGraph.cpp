@@ -273,14 +273,15 @@ cutForMemory(const StageGraph &graph, int64_t stages, int64_t microBatches,
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// When the rank of a stage is done at the earliest, counted from the step's
-/// beginning to its end; `before` and `after` are what other stages cost. Each
-/// rank has before its first task what earlier stages take for one micro-batch,
-/// and its own stage for all of them; while later ones work on the first and on
-/// the last micro-batch, it fills what it can with forwards and backwards of
-/// others.
-static double leastStep(int64_t stage, int64_t stages, int64_t microBatches,
-                        double before, double cost, double after) {
+/// When the rank of a stage is done at the earliest under 1F1B, counted from
+/// the step's beginning to its end; `before` and `after` are what other stages
+/// cost. Each rank has before its first task what earlier stages take for one
+/// micro-batch, and its own stage for all of them; while later ones work on the
+/// first and on the last micro-batch, it fills what it can with forwards and
+/// backwards of others.
+static double leastStepOf1F1B(int64_t stage, int64_t stages,
+                              int64_t microBatches, double before, double cost,
+                              double after) {
   const auto others =
       static_cast<double>(std::min(microBatches, stages - stage) - 1);
   const double forward = cost / 3, backward = cost - forward;
@@ -449,11 +450,11 @@ cutForStep(const StageGraph &graph, int64_t stages, int64_t microBatches,
   auto boundPrice = [&](int64_t stage, int32_t begin, int32_t end,
                         StageCost cost) {
     return fits(stage, cost)
-               ? leastStep(stage, stages, microBatches,
-                           until[begin] * slowBefore[stage],
-                           (until[end] - until[begin]) *
-                               ranks.slownessOf(stage),
-                           (until.back() - until[end]) * slowBehind[stage])
+               ? leastStepOf1F1B(
+                     stage, stages, microBatches,
+                     until[begin] * slowBefore[stage],
+                     (until[end] - until[begin]) * ranks.slownessOf(stage),
+                     (until.back() - until[end]) * slowBehind[stage])
                : never;
   };
   // Shared weights are left out of steps.

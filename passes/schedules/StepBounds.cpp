@@ -5,47 +5,120 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 using namespace pipewright::schedules;
 
+namespace {
+
+/// Edges of stages, those into lower stages first; nobody has checked them yet.
+class Ways {
+public:
+  Ways(llvm::ArrayRef<StageEdge> given, int64_t stages)
+      : edges(given.empty() ? linearEdges(stages) : given.vec()) {
+    llvm::sort(edges, [](const StageEdge &a, const StageEdge &b) {
+      return a.to < b.to;
+    });
+    isKnown = llvm::all_of(edges, [&](const StageEdge &edge) {
+      return edge.from >= 0 && edge.from < edge.to && edge.to < stages;
+    });
+  }
+
+  bool isKnown = false;
+  std::vector<StageEdge> edges;
+};
+
+} // namespace
+
+/// What other stages wait for.
+static double backwardOf(const StageCosts &stage, BackwardForm form) {
+  switch (form) {
+  case BackwardForm::Whole:
+    return stage.backward;
+  case BackwardForm::Halves:
+    return stage.inputGradient;
+  case BackwardForm::Either:
+    return std::min(stage.backward, stage.inputGradient);
+  }
+  return 0;
+}
+
+/// All tasks of a micro-batch.
+static double tasksOf(const StageCosts &stage, BackwardForm form) {
+  const double halves = stage.inputGradient + stage.weightGradient;
+  const bool recomputes = stage.recomputesEarly && stage.window.count == 0;
+  return stage.forward + (recomputes ? stage.recompute : 0) +
+         (form == BackwardForm::Whole    ? stage.backward
+          : form == BackwardForm::Halves ? halves
+                                         : std::min(stage.backward, halves));
+}
+
 double pipewright::schedules::leastStep(llvm::ArrayRef<int32_t> rankOfStage,
                                         int64_t ranks, int64_t microBatches,
-                                        const TaskCosts &costs, bool splits) {
-  std::vector<double> work(ranks, 0), alone(ranks, -1);
-  // What comes before a stage, and behind it.
-  double before = 0;
-  for (auto [stage, each] : llvm::enumerate(costs.stages)) {
-    const bool recomputesAll = each.recomputesEarly && each.window.count == 0;
-    const double tasks =
-        each.forward + (recomputesAll ? each.recompute : 0) +
-        (splits ? each.inputGradient + each.weightGradient : each.backward);
-    const int32_t rank = rankOfStage[stage];
-    work[rank] += tasks;
-    if (alone[rank] < 0)
-      alone[rank] = before;
-    before += each.forward + (splits ? 0 : each.backward);
+                                        const TaskCosts &costs,
+                                        llvm::ArrayRef<StageEdge> edges,
+                                        BackwardForm form) {
+  const size_t stages = costs.stages.size();
+  const Ways ways(edges, static_cast<int64_t>(stages));
+  if (!ways.isKnown)
+    return 0;
+  // A task may take less as one of a pair.
+  const double factor = std::min(1.0, costs.pairFactor);
+  // By stage: the forwards before its first one, the backwards behind its last.
+  std::vector<double> before(stages, 0), behind(stages, 0);
+  for (const StageEdge &edge : ways.edges) {
+    const StageCosts &from = costs.stages[edge.from];
+    before[edge.to] =
+        std::max(before[edge.to], before[edge.from] + from.forward * factor);
+    if (edge.hasGradient && form == BackwardForm::Whole)
+      behind[edge.to] =
+          std::max(behind[edge.to], behind[edge.from] + from.backward * factor);
   }
-  const auto count = static_cast<double>(microBatches);
+  constexpr double never = std::numeric_limits<double>::infinity();
+  std::vector<double> work(ranks, 0), updates(ranks, 0), first(ranks, never),
+      last(ranks, never);
+  for (auto [stage, each] : llvm::enumerate(costs.stages)) {
+    const int32_t rank = rankOfStage[stage];
+    work[rank] += tasksOf(each, form) * factor;
+    updates[rank] += each.update;
+    first[rank] = std::min(first[rank], before[stage]);
+    last[rank] = std::min(last[rank], behind[stage]);
+  }
   double least = 0;
-  for (auto [tasks, other] : llvm::zip_equal(work, alone))
-    least = std::max(least, tasks * count + std::max(0.0, other));
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    if (work[rank] > 0)
+      least = std::max(
+          least, first[rank] + work[rank] * static_cast<double>(microBatches) +
+                     std::max(last[rank], updates[rank]));
   return least;
 }
 
 double pipewright::schedules::leastStepWithin(
     llvm::ArrayRef<double> bytesOfRank, llvm::ArrayRef<int32_t> rankOfStage,
-    int64_t microBatches, const TaskCosts &costs, bool splits) {
+    int64_t microBatches, const TaskCosts &costs,
+    llvm::ArrayRef<StageEdge> edges, BackwardForm form) {
+  const size_t stages = costs.stages.size();
+  const Ways ways(edges, static_cast<int64_t>(stages));
+  if (!ways.isKnown)
+    return 0;
+  // By stage: how long a micro-batch is in it and behind it.
+  std::vector<double> passing(stages), behind(stages, 0);
+  for (auto [stage, each] : llvm::enumerate(costs.stages))
+    passing[stage] = (each.forward + backwardOf(each, form)) *
+                     std::min(1.0, costs.pairFactor);
+  for (const StageEdge &edge : llvm::reverse(ways.edges))
+    if (edge.hasGradient)
+      behind[edge.from] =
+          std::max(behind[edge.from], passing[edge.to] + behind[edge.to]);
   // Of a micro-batch: bytes times seconds.
   std::vector<double> room(bytesOfRank.size(), 0);
-  double behind = 0;
-  for (int64_t stage = std::ssize(costs.stages) - 1; stage >= 0; --stage) {
-    const StageCosts &each = costs.stages[stage];
-    behind += each.forward + (splits ? each.inputGradient : each.backward);
+  for (auto [stage, each] : llvm::enumerate(costs.stages)) {
     const int64_t kept = each.keptBytes < 0
                              ? each.stashBytes
                              : std::min(each.keptBytes, each.stashBytes);
-    room[rankOfStage[stage]] += behind * static_cast<double>(kept);
+    room[rankOfStage[stage]] +=
+        (passing[stage] + behind[stage]) * static_cast<double>(kept);
   }
   double least = 0;
   for (auto [needed, bytes] : llvm::zip_equal(room, bytesOfRank))

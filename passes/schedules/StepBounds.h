@@ -15,21 +15,26 @@
 
 namespace pipewright::schedules {
 
-/// A rank begins when the forwards of all stages before its first one have
-/// passed; and where backwards are whole, its last task is that stage's, and
-/// all stages before it follow.
+/// How backwards run: each whole, each in halves, or some of them in halves.
+enum class BackwardForm : uint8_t { Whole, Halves, Either };
+
+/// A rank begins when forwards have passed on the way to one of its stages; and
+/// where backwards are whole, its last task is one, and others follow on the
+/// way back. `edges` may be none, which is a chain; of wrong ones comes no
+/// bound. What R tasks compute again counts where all micro-batches have them.
 double leastStep(llvm::ArrayRef<int32_t> rankOfStage, int64_t ranks,
-                 int64_t microBatches, const TaskCosts &costs, bool splits);
+                 int64_t microBatches, const TaskCosts &costs,
+                 llvm::ArrayRef<StageEdge> edges, BackwardForm form);
 
 /// Where each rank keeps at most so many bytes of stashes at a time, and none
-/// is moved to another rank. By Little's law: a stash is kept until all stages
-/// behind its own have seen its micro-batch twice, and the sum of these times
-/// is at most what a step has room for. No bound comes from a rank with no room
-/// at all.
+/// is moved to another rank. By Little's law: a stash is kept until the stages
+/// on a way behind its own have seen its micro-batch twice, and the sum of
+/// these times is at most what a step has room for. No bound comes from a rank
+/// with no room at all, or from wrong edges.
 double leastStepWithin(llvm::ArrayRef<double> bytesOfRank,
                        llvm::ArrayRef<int32_t> rankOfStage,
                        int64_t microBatches, const TaskCosts &costs,
-                       bool splits);
+                       llvm::ArrayRef<StageEdge> edges, BackwardForm form);
 
 } // namespace pipewright::schedules
 

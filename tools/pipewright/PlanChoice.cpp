@@ -143,13 +143,16 @@ void PlanChooser::addCandidate(const std::shared_ptr<const StagedModel> &model,
       return llvm::consumeError(places.takeError());
     }
     candidate.step = std::numeric_limits<double>::infinity();
+    const auto form = splits ? schedules::BackwardForm::Halves
+                             : schedules::BackwardForm::Whole;
     for (const schedules::Placement &places : all) {
       double least = leastStep(places, sizes.ranks, sizes.microBatches,
-                               model->costs, splits);
+                               model->costs, model->edges, form);
       if (!policy->stashLimit(sizes))
         least = std::max(least, schedules::leastStepWithin(
                                     models.freeBytes(*model, places), places,
-                                    sizes.microBatches, model->costs, splits));
+                                    sizes.microBatches, model->costs,
+                                    model->edges, form));
       candidate.step = std::min(candidate.step, least);
     }
   }

@@ -8,9 +8,9 @@
 
 #include "passes/schedules/BuiltSchedules.h"
 #include "passes/schedules/Refusal.h"
+#include "passes/schedules/StepBounds.h"
 
 #include <algorithm>
-#include <tuple>
 
 using namespace pipewright::schedules;
 
@@ -83,40 +83,9 @@ PlanSearch::PlanSearch(const Policy &self, const Schedule &frame,
           costs.stages, [](const auto &cost) { return cost.stashBytes > 0; })) {
   for (int32_t rank : frame.rankOfStage)
     ++stagesOfRank[rank];
-  leastStep = findLeastStep();
-}
-
-/// No step is shorter than the work of a rank and the way to its first
-/// forward. Edges that nobody has checked yet say nothing.
-double PlanSearch::findLeastStep() const {
-  std::vector<StageEdge> edges =
-      options.edges.empty() ? linearEdges(frame.stages) : options.edges.vec();
-  llvm::sort(edges, [](const StageEdge &a, const StageEdge &b) {
-    return std::tie(a.to, a.from) < std::tie(b.to, b.from);
-  });
-  std::vector<double> begin(frame.stages), work(frame.ranks),
-      first(frame.ranks, infinity);
-  for (const StageEdge &edge : edges) {
-    if (edge.from < 0 || edge.from >= edge.to || edge.to >= frame.stages)
-      return 0;
-    begin[edge.to] = std::max(
-        begin[edge.to], begin[edge.from] + costs.stages[edge.from].forward);
-  }
-  for (int32_t stage = 0; stage < frame.stages; ++stage) {
-    const StageCosts &cost = costs.stages[stage];
-    double backward =
-        std::min(cost.backward, cost.inputGradient + cost.weightGradient);
-    int32_t rank = frame.rankOfStage[stage];
-    first[rank] = std::min(first[rank], begin[stage]);
-    work[rank] += frame.microBatches * (cost.forward + backward) *
-                      std::min(1.0, costs.pairFactor) +
-                  cost.update;
-  }
-  double least = 0;
-  for (int64_t rank = 0; rank < frame.ranks; ++rank)
-    if (work[rank] > 0)
-      least = std::max(least, first[rank] + work[rank]);
-  return least;
+  leastStep =
+      schedules::leastStep(frame.rankOfStage, frame.ranks, frame.microBatches,
+                           costs, options.edges, BackwardForm::Either);
 }
 
 PlanLimits PlanLimits::of(const ScheduleOptions &options) {

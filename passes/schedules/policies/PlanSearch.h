@@ -116,7 +116,6 @@ private:
   double offer(const Schedule &candidate, const Simulation &simulation,
                std::string origin);
   double stepOf(const Recipe &recipe, double most);
-  double findLeastStep() const;
   std::vector<RankLimit> limitsOf(Recipe::Room room) const;
 
   const Policy &self;

@@ -44,8 +44,13 @@ TEST(StepBounds, NoScheduleIsShorter) {
       }
       const Simulation simulation = valueOf(simulate(*schedule, costs, edges));
       const double step = simulation.globalStepTime;
+      const BackwardForm form =
+          policy->splitsBackward() ? BackwardForm::Halves : BackwardForm::Whole;
       const double least = leastStep(schedule->rankOfStage, ranks, microBatches,
-                                     costs, policy->splitsBackward());
+                                     costs, edges, form);
+      EXPECT_LE(leastStep(schedule->rankOfStage, ranks, microBatches, costs,
+                          edges, BackwardForm::Either),
+                least);
       EXPECT_LE(least, step * (1 + 1e-9))
           << policy->name().str() << " on " << ranks << " ranks, " << stages
           << " stages, " << microBatches << " micro-batches";
@@ -56,9 +61,8 @@ TEST(StepBounds, NoScheduleIsShorter) {
       std::vector<double> bytes;
       for (const RankSummary &rank : simulation.ranks)
         bytes.push_back(static_cast<double>(rank.peakStashBytes));
-      const double within =
-          leastStepWithin(bytes, schedule->rankOfStage, microBatches, costs,
-                          policy->splitsBackward());
+      const double within = leastStepWithin(bytes, schedule->rankOfStage,
+                                            microBatches, costs, edges, form);
       EXPECT_LE(within, step * (1 + 1e-9)) << policy->name().str();
       close += within > step * 0.8;
     }
@@ -71,11 +75,11 @@ TEST(StepBounds, NoScheduleIsShorter) {
   // 1F1B with stages alike has no other idle time.
   const TaskCosts alike = TaskCosts::uniform(4, 1, 2);
   const Schedule schedule = buildSchedule("1f1b", 4, 4, 8);
-  EXPECT_DOUBLE_EQ((8 + 3) * 3, leastStep(schedule.rankOfStage, 4, 8, alike,
-                                          /*splits=*/false));
+  EXPECT_DOUBLE_EQ((8 + 3) * 3, leastStep(schedule.rankOfStage, 4, 8, alike, {},
+                                          BackwardForm::Whole));
   // A split one may do W at the end: (8 + 3) forwards and 8 of the others.
-  EXPECT_DOUBLE_EQ(8 * 3 + 3, leastStep(schedule.rankOfStage, 4, 8, alike,
-                                        /*splits=*/true));
+  EXPECT_DOUBLE_EQ(8 * 3 + 3, leastStep(schedule.rankOfStage, 4, 8, alike, {},
+                                        BackwardForm::Halves));
 
   // A micro-batch is 12 seconds on its way, with room for four or two at a
   // time.
@@ -84,9 +88,34 @@ TEST(StepBounds, NoScheduleIsShorter) {
     stage.stashBytes = 10;
   auto within = [&](double bytes) {
     return leastStepWithin(std::vector<double>(4, bytes), schedule.rankOfStage,
-                           8, kept, /*splits=*/false);
+                           8, kept, {}, BackwardForm::Whole);
   };
   EXPECT_DOUBLE_EQ(24, within(40));
   EXPECT_DOUBLE_EQ(48, within(20));
   EXPECT_DOUBLE_EQ(0, within(-1));
+}
+
+/// Two towers and what joins them: neither waits for the other.
+TEST(StepBounds, StagesThatDoNotWait) {
+  const std::vector<StageEdge> edges = {{0, 2}, {1, 2}};
+  const std::vector<int32_t> ranks = {0, 1, 2};
+  const TaskCosts alike = TaskCosts::uniform(3, 1, 2);
+  // The last rank begins behind a forward, and a backward follows it; in a
+  // chain there are two of each.
+  EXPECT_DOUBLE_EQ(4 * 3 + 1 + 2,
+                   leastStep(ranks, 3, 4, alike, edges, BackwardForm::Whole));
+  EXPECT_DOUBLE_EQ(4 * 3 + 2 + 4,
+                   leastStep(ranks, 3, 4, alike, {}, BackwardForm::Whole));
+  TaskCosts kept = alike;
+  kept.stages[0].stashBytes = 10;
+  const std::vector<double> room(3, 10);
+  EXPECT_DOUBLE_EQ(
+      4 * 6, leastStepWithin(room, ranks, 4, kept, edges, BackwardForm::Whole));
+  EXPECT_DOUBLE_EQ(
+      4 * 9, leastStepWithin(room, ranks, 4, kept, {}, BackwardForm::Whole));
+  // Edges that are none say nothing.
+  const std::vector<StageEdge> wrong = {{2, 1}};
+  EXPECT_EQ(leastStep(ranks, 3, 4, alike, wrong, BackwardForm::Whole), 0);
+  EXPECT_EQ(leastStepWithin(room, ranks, 4, kept, wrong, BackwardForm::Whole),
+            0);
 }
