@@ -265,8 +265,8 @@ private:
     }
     if (count <= size)
       return success();
-    return getOperation().emitError("is to keep the stashes of ")
-           << count << " micro-batches at a time, but no stage has more than "
+    return getOperation().emitError("cannot keep the stashes of ")
+           << count << " micro-batches at a time: no stage has more than "
            << size << " in flight under schedule '" << policy
            << "'; use --remat none, or window:N with a smaller N";
   }

@@ -41,7 +41,7 @@
 // RUN: pipewright-opt %t --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated="assign-streams=1" -o /dev/null
 
 // RUN: not pipewright-opt %t.unrolled --pipe-schedule="policy=1f1b ranks=1" -o /dev/null 2>&1 | FileCheck %s --check-prefix=MORE
-// MORE: error: is to keep the stashes of 2 micro-batches at a time, but no stage has more than 1 in flight under schedule '1f1b'; use --remat none, or window:N with a smaller N
+// MORE: error: cannot keep the stashes of 2 micro-batches at a time: no stage has more than 1 in flight under schedule '1f1b'; use --remat none, or window:N with a smaller N
 // DEFINE: %{verify} = pipewright-opt --pipe-verify-unrolled -o /dev/null
 // RUN: sed 's/first 2 of 4/first 1 of 4/' %t | not %{verify} 2>&1 | FileCheck %s --check-prefix=MISSES
 // MISSES: error: 'pipe.step' op has no task 'recompute' of stage '@s0', micro-batch 1
