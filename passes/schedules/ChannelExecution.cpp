@@ -20,8 +20,7 @@ ChannelIndex::ChannelIndex(const InstructionLists &lists, ChannelLayout layout,
   for (int32_t rank = 0; rank < ranks; ++rank) {
     auto &known = endsOfRank[rank];
     for (const RankInstruction &instruction : lists[rank])
-      if (instruction.kind != InstructionKind::Task &&
-          !instruction.isCollective() && endOf(rank, instruction) < 0)
+      if (instruction.isMessage() && endOf(rank, instruction) < 0)
         known.emplace_back(keyOf(instruction), 0);
     for (const auto &[key, end] : known)
       all.push_back(channelOf(rank, key));

@@ -246,6 +246,11 @@ private:
         listener.task(rank, at++);
         continue;
       }
+      // A copy needs nobody else, so it holds nobody up.
+      if (instruction.isCopy()) {
+        ++at;
+        continue;
+      }
       if (isPost(instruction.kind)) {
         post(rank);
         continue;

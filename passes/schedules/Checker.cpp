@@ -125,7 +125,7 @@ static llvm::Error checkNeighbours(int32_t rank,
                            : "a task that other instructions stand before");
   }
   auto isTransferPost = [](const RankInstruction &each) {
-    return isPost(each.kind) && !each.isCollective();
+    return isPost(each.kind) && each.isMessage();
   };
   if (instruction.groupedWithNext &&
       (isLast || !isTransferPost(instruction) || !isTransferPost(list[at + 1])))
@@ -143,8 +143,7 @@ static llvm::Error checkMessages(const InstructionLists &lists,
     for (auto [at, instruction] : llvm::enumerate(lists[rank])) {
       if (llvm::Error error = checkNeighbours(rank, lists[rank], at, name))
         return error;
-      if (instruction.kind == InstructionKind::Task ||
-          instruction.isCollective())
+      if (!instruction.isMessage())
         continue;
       int32_t peer = instruction.peer;
       bool out = isSend(instruction.kind);
@@ -162,11 +161,40 @@ static llvm::Error checkMessages(const InstructionLists &lists,
   return llvm::Error::success();
 }
 
+/// Copies between a rank and its host begin once, and are waited for once.
+static llvm::Error checkCopies(const InstructionLists &lists,
+                               NameOfTransfer name) {
+  for (auto [rank, list] : llvm::enumerate(lists)) {
+    std::vector<Transfer> underWay, over;
+    for (const RankInstruction &instruction : list) {
+      if (!instruction.isCopy())
+        continue;
+      const Transfer &transfer = instruction.transfer;
+      auto begun = llvm::find(underWay, transfer);
+      if (instruction.kind == InstructionKind::PostCopy) {
+        if (begun != underWay.end() || llvm::is_contained(over, transfer))
+          return refuse("rank {0} copies {1} twice", rank, name(transfer));
+        underWay.push_back(transfer);
+        continue;
+      }
+      if (begun == underWay.end())
+        return refuse("rank {0} waits for a copy of {1} that has not begun",
+                      rank, name(transfer));
+      underWay.erase(begun);
+      over.push_back(transfer);
+    }
+    if (!underWay.empty())
+      return refuse("rank {0} never waits for its copy of {1}", rank,
+                    name(underWay.front()));
+  }
+  return llvm::Error::success();
+}
+
 /// Fills in the posts of `rank`, and checks that its waits complete what was
 /// posted, each once.
 llvm::Error InstructionChecker::collectPosts(int32_t rank) {
   for (const RankInstruction &instruction : lists[rank]) {
-    if (instruction.kind == InstructionKind::Task)
+    if (instruction.kind == InstructionKind::Task || instruction.isCopy())
       continue;
     Posts &end = posts[index.endOf(rank, instruction)];
     if (isPost(instruction.kind)) {
@@ -367,6 +395,8 @@ pipewright::schedules::checkInstructions(const InstructionLists &lists,
     return error;
   if (llvm::Error error =
           checkCollectives(lists, channels.groups, nameOfTransfer))
+    return error;
+  if (llvm::Error error = checkCopies(lists, nameOfTransfer))
     return error;
   return InstructionChecker(lists, nameOfTransfer, channels).check();
 }

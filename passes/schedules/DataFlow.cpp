@@ -141,7 +141,7 @@ llvm::Error DataFlow::checkRank(int32_t rank,
   size_t next = 0;
   for (const RankInstruction &instruction : list) {
     if (instruction.kind != InstructionKind::Task) {
-      if (!instruction.isCollective() &&
+      if (instruction.isMessage() &&
           instruction.transfer.kind != TransferKind::Work)
         if (llvm::Error error = checkMessage(rank, instruction))
           return error;

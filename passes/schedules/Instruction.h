@@ -58,6 +58,10 @@ enum class InstructionKind : uint8_t {
   PostCollective,
   /// Completes the rank's oldest outstanding collective, of whatever group.
   WaitCollective,
+  /// Between a GPU and its host; a copy ends by itself. The wait completes the
+  /// one of its transfer.
+  PostCopy,
+  WaitCopy,
 };
 
 struct RankInstruction {
@@ -103,6 +107,19 @@ struct RankInstruction {
     instruction.collective = collective;
     instruction.group = group;
     return instruction;
+  }
+  /// Whether it is of a channel from rank to rank.
+  bool isMessage() const {
+    return kind != InstructionKind::Task && !isCollective() && !isCopy();
+  }
+  /// `transfer` is that of a work.
+  static RankInstruction copy(InstructionKind kind, Transfer transfer,
+                              int64_t bytes) {
+    return message(kind, transfer, /*peer=*/-1, bytes);
+  }
+  bool isCopy() const {
+    return kind == InstructionKind::PostCopy ||
+           kind == InstructionKind::WaitCopy;
   }
   bool isCollective() const {
     return kind == InstructionKind::PostCollective ||

@@ -65,7 +65,7 @@ struct Message {
 struct Placed {
   int32_t position;
   double produced;
-  /// -1: a rank's part in a work on a group, whose number `message` is.
+  /// -1: a rank's part in a work on no link, whose number `message` is.
   int32_t link;
   int32_t message;
 
@@ -119,7 +119,7 @@ public:
       linksTo[link.to].push_back(i);
     }
     for (auto [number, work] : llvm::enumerate(works))
-      if (work.on == Resource::Group)
+      if (work.on != Resource::Link)
         for (const Work::Member &member : work.members)
           parts[member.rank].push_back({static_cast<int32_t>(number), member});
   }
@@ -144,7 +144,7 @@ private:
   LinkIndex links;
   std::vector<std::vector<Message>> messages;
   std::vector<std::vector<int32_t>> linksFrom, linksTo;
-  /// By rank: its parts in works on groups, by their numbers.
+  /// By rank: its parts in works on no links, by their numbers.
   std::vector<std::vector<std::pair<int32_t, Work::Member>>> parts;
   /// Positions of F and of B or I (of the first of their pair), by stage and
   /// micro-batch.
@@ -171,18 +171,26 @@ private:
   void waitForSends(int32_t position);
   void waitForSendsThat(llvm::function_ref<bool(const Placed &)> mustBeOver);
   void emit(InstructionKind kind, const Placed &placed);
+  void emitPart(const Placed &part);
+  void waitForPart(const Placed &part);
+  void waitForFreed(int32_t position);
+  bool isCopy(const Placed &part) const {
+    return order.works[part.message].isCopy();
+  }
 
   const MessageOrder &order;
   int32_t rank;
   llvm::ArrayRef<Task> tasks;
-  /// Posts and waits of messages, and of the rank's parts in works on groups.
-  Queue sends, receives, receiveWaits, parts, partWaits;
+  /// Posts and waits of messages, and of the rank's parts in other works; waits
+  /// that end the life of what was copied to the host.
+  Queue sends, receives, receiveWaits, parts, partWaits, freed;
   /// Of the sends that are posted: how many were looked at, and those of them
   /// that are not over.
   size_t sendsSeen = 0;
   std::vector<Placed> underWay;
-  /// Works for whose results the rank has waited.
-  llvm::DenseSet<int32_t> over;
+  /// Works on no links that the rank has posted, and works for whose results it
+  /// has waited.
+  llvm::DenseSet<int32_t> begun, over;
   std::vector<RankInstruction> list;
 };
 
@@ -304,18 +312,24 @@ RankList::RankList(const MessageOrder &order, int32_t rank)
   for (const auto &[number, member] : order.parts[rank]) {
     double start = order.simulation.works[number].time.start;
     parts.add({static_cast<int32_t>(member.posted), start, -1, number});
-    partWaits.add({static_cast<int32_t>(member.waited), start, -1, number});
+    const bool frees = order.works[number].on == Resource::ToHost;
+    (frees ? freed : partWaits)
+        .add({static_cast<int32_t>(member.waited), start, -1, number});
   }
-  for (Queue *queue : {&sends, &receives, &receiveWaits, &parts, &partWaits})
+  for (Queue *queue :
+       {&sends, &receives, &receiveWaits, &parts, &partWaits, &freed})
     queue->sort();
 }
 
 void RankList::emit(InstructionKind kind, const Placed &placed) {
   if (placed.link < 0) {
     const Work &work = order.works[placed.message];
-    list.push_back(RankInstruction::together(
-        kind, work.kind, Transfer::ofWork(placed.message),
-        order.groupOfWork[placed.message], work.bytes));
+    const Transfer transfer = Transfer::ofWork(placed.message);
+    list.push_back(work.isCopy()
+                       ? RankInstruction::copy(kind, transfer, work.bytes)
+                       : RankInstruction::together(
+                             kind, work.kind, transfer,
+                             order.groupOfWork[placed.message], work.bytes));
   } else {
     const Message &message = messageOf(placed);
     const LinkIndex::Link &link = order.links.links()[placed.link];
@@ -326,8 +340,28 @@ void RankList::emit(InstructionKind kind, const Placed &placed) {
   const Transfer &transfer = list.back().transfer;
   if (transfer.kind == TransferKind::Work &&
       (kind == InstructionKind::WaitReceive ||
-       kind == InstructionKind::WaitCollective))
+       kind == InstructionKind::WaitCollective ||
+       kind == InstructionKind::WaitCopy))
     over.insert(transfer.edge);
+}
+
+/// For copies to the host that have begun.
+void RankList::waitForFreed(int32_t position) {
+  while (freed.isDue(position) && begun.contains(freed.front().message))
+    waitForPart(freed.take());
+}
+
+void RankList::emitPart(const Placed &part) {
+  begun.insert(part.message);
+  emit(isCopy(part) ? InstructionKind::PostCopy
+                    : InstructionKind::PostCollective,
+       part);
+}
+
+void RankList::waitForPart(const Placed &part) {
+  emit(isCopy(part) ? InstructionKind::WaitCopy
+                    : InstructionKind::WaitCollective,
+       part);
 }
 
 /// What must be over before a post.
@@ -364,7 +398,7 @@ void RankList::post(int32_t position) {
     postBefore(position, late);
     waitForNeeds(position, *late);
     if (late->link < 0)
-      emit(InstructionKind::PostCollective, parts.take());
+      emitPart(parts.take());
     else
       emit(InstructionKind::PostSend, sends.take());
   }
@@ -384,7 +418,7 @@ void RankList::postBefore(int32_t position, const Placed *limit) {
     if (isSend)
       emit(InstructionKind::PostSend, sends.take());
     else if (isDue(parts))
-      emit(InstructionKind::PostCollective, parts.take());
+      emitPart(parts.take());
     else {
       waitForSendsBefore(receives.front());
       emit(InstructionKind::PostReceive, receives.take());
@@ -405,14 +439,17 @@ void RankList::waitForSendsBefore(const Placed &receive) {
 
 void RankList::waitForNeeds(int32_t position, const Placed &post) {
   for (int32_t need : needsOf(post)) {
+    if (order.works[need].on == Resource::ToHost)
+      waitForFreed(position);
     if (!order.works[need].takerOn(rank))
       continue;
     bool isOnLink = order.works[need].on == Resource::Link;
     Queue &waits = isOnLink ? receiveWaits : partWaits;
     while (!over.contains(need) && waits.isDue(position))
-      emit(isOnLink ? InstructionKind::WaitReceive
-                    : InstructionKind::WaitCollective,
-           waits.take());
+      if (isOnLink)
+        emit(InstructionKind::WaitReceive, waits.take());
+      else
+        waitForPart(waits.take());
   }
 }
 
@@ -450,12 +487,15 @@ std::vector<RankInstruction> RankList::build() {
   auto numTasks = static_cast<int32_t>(tasks.size());
   list.reserve(numTasks + 2 * (sends.size() + receives.size() + parts.size()));
   for (int32_t position = 0; position <= numTasks; ++position) {
+    // What comes back may take their bytes.
+    waitForFreed(position);
     post(position);
+    waitForFreed(position);
     waitForSends(position);
     while (receiveWaits.isDue(position))
       emit(InstructionKind::WaitReceive, receiveWaits.take());
     while (partWaits.isDue(position))
-      emit(InstructionKind::WaitCollective, partWaits.take());
+      waitForPart(partWaits.take());
     if (position < numTasks)
       list.push_back(RankInstruction::compute(tasks[position]));
   }

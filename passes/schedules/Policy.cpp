@@ -7,6 +7,7 @@
 
 #include "passes/schedules/Policy.h"
 
+#include "passes/schedules/HostMoves.h"
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/Simulator.h"
 #include "passes/schedules/StashMoves.h"
@@ -203,11 +204,35 @@ static void addRecomputes(Schedule &schedule, const TaskCosts &costs) {
   }
 }
 
+/// Why stashes of a schedule cannot live on the host.
+static llvm::Error checkOffload(const Policy &policy, bool movesStashes,
+                                bool recomputes) {
+  if (!policy.trains())
+    return refuse("{0} keeps no stashes that could live on the host; leave "
+                  "--offload out",
+                  policy.name());
+  if (policy.weightRule() != WeightRule::Synchronous)
+    return refuse("{0} updates weights within a step, and --offload is for "
+                  "schedules that update at its end",
+                  policy.name());
+  if (movesStashes)
+    return refuse("{0} moves stashes to other ranks, and --offload to the "
+                  "host; use one of both",
+                  policy.name());
+  if (recomputes)
+    return refuse("early recomputation would need stashes before --offload has "
+                  "them back; leave --early-recompute out");
+  return llvm::Error::success();
+}
+
 llvm::Expected<Schedule> Policy::build(const ScheduleOptions &options) const {
   llvm::Expected<Schedule> schedule = shape(options);
   if (!schedule)
     return schedule;
-  if (llvm::Error error = orderRanks(*schedule, options))
+  // What moves is of one whole order: others that are tried have no moves.
+  ScheduleOptions own = options;
+  own.offload = 0;
+  if (llvm::Error error = orderRanks(*schedule, own))
     return error;
   const bool recomputes =
       options.costs &&
@@ -225,7 +250,19 @@ llvm::Expected<Schedule> Policy::build(const ScheduleOptions &options) const {
   noteRecomputes(*schedule);
   for (auto [rank, updates] : llvm::enumerate(finalUpdates(*schedule)))
     llvm::append_range(schedule->order[rank], updates);
-  if (std::optional<int64_t> limit = stashLimit(options)) {
+  if (options.offload > 0) {
+    if (llvm::Error error =
+            checkOffload(*this, stashLimit(options).has_value(), recomputes))
+      return error;
+    llvm::Expected<std::vector<StashMove>> moves =
+        movesToHost(*schedule,
+                    options.costs ? *options.costs
+                                  : TaskCosts::uniform(schedule->stages, 1, 2),
+                    options.edges, options.offload);
+    if (!moves)
+      return moves.takeError();
+    schedule->moves = std::move(*moves);
+  } else if (std::optional<int64_t> limit = stashLimit(options)) {
     llvm::Expected<std::vector<StashMove>> moves =
         movesWithin(*schedule, *limit);
     if (!moves)

@@ -50,6 +50,8 @@ struct ScheduleOptions {
   /// between them (empty: a chain).
   const TaskCosts *costs = nullptr;
   llvm::ArrayRef<StageEdge> edges = {};
+  /// The share of its stashes that a rank may have on its host (HostMoves.h).
+  double offload = 0;
   /// The costs of stages on these ranks, where ranks are not alike, in place of
   /// `costs` for policies that choose a placement.
   std::function<TaskCosts(llvm::ArrayRef<int32_t>)> costsAt = nullptr;

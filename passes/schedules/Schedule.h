@@ -14,6 +14,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,15 +53,26 @@ struct StageTasks {
   bool isAll() const { return forward && backward && update; }
 };
 
-/// A stash that another rank keeps for a while (StashMoves.h). Positions count
-/// the tasks of its own rank that come before.
+/// Who keeps a stash that is away from its rank: another rank, or the memory of
+/// its own rank's host.
+struct Keeper {
+  /// None: the host.
+  std::optional<int32_t> rank = std::nullopt;
+
+  static Keeper host() { return {}; }
+  bool isHost() const { return !rank; }
+};
+
+/// A stash that is elsewhere for a while (StashMoves.h, HostMoves.h). Positions
+/// count the tasks of its own rank that come before.
 struct StashMove {
   int32_t stage = 0;
   int32_t microBatch = 0;
-  /// The rank that keeps it.
-  int32_t keeper = 0;
-  /// Where it is sent: it is gone when the task behind is over.
+  Keeper keeper;
+  /// Where it is sent, and where it is gone: with the end of the task behind,
+  /// unless its host keeps it.
   int64_t sent = 0;
+  int64_t gone = 0;
   /// From where on it may come back.
   int64_t fetched = 0;
   /// The number of a move whose place on the keeper it takes, and which is back

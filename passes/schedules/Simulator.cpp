@@ -189,6 +189,8 @@ llvm::Error pipewright::schedules::checkCosts(const Schedule &schedule,
       return error;
   if (llvm::Error error = checkLink(costs.hosts.network))
     return error;
+  if (llvm::Error error = checkLink(costs.hostLink))
+    return error;
   if (!isTime(costs.pairFactor))
     return refuse("expects a pair factor of at least 0, but got {0}",
                   costs.pairFactor);
@@ -259,6 +261,8 @@ private:
   // that stay on their rank.
   std::vector<std::vector<double>> forwardArrival, gradientArrival;
   std::vector<double> linkFree, rankFree;
+  /// When the engines of a rank that copy to the host and back are free.
+  std::map<std::pair<Resource, int32_t>, double> engineFree;
   /// By rank: places and numbers of the works that no task has waited for yet,
   /// the next one last.
   std::vector<std::vector<std::pair<int64_t, int32_t>>> waits;
@@ -445,6 +449,12 @@ void Timeline::visitWork(int32_t number) {
   for (int32_t need : work.needs)
     time.start = std::max(time.start, result.works[need].time.end);
   int32_t link = links.linkOfWork(number);
+  if (work.isCopy()) {
+    double &free = engineFree[{work.on, work.members.front().rank}];
+    time.start = std::max(time.start, free);
+    time.end = free = time.start + costs.secondsOfCopy(work.bytes);
+    return;
+  }
   if (link < 0) {
     time.end = time.start + secondsOfCollective(work, costs);
     return;

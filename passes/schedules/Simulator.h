@@ -85,6 +85,9 @@ struct TaskCosts {
   /// Keyed by the ranks, from and to.
   std::map<std::pair<int32_t, int32_t>, LinkCosts> links;
   Hosts hosts;
+  /// Between a GPU and its host, one copy at a time each way; the latency is of
+  /// the engine.
+  LinkCosts hostLink;
   /// The time of an overlapped pair, as a share of the sum of its two tasks.
   double pairFactor = 1;
 
@@ -96,6 +99,10 @@ struct TaskCosts {
   LinkCosts linkBetween(int32_t from, int32_t to) const;
   /// Between copies of a rank in two pipelines.
   LinkCosts linkBetweenReplicas() const;
+  /// Of so many bytes between a GPU and its host.
+  double secondsOfCopy(int64_t bytes) const {
+    return hostLink.latency + static_cast<double>(bytes) / hostLink.bandwidth;
+  }
 };
 
 struct TaskTime {

@@ -59,10 +59,10 @@ public:
     for (const Work &work : works) {
       if (!work.stash)
         continue;
-      if (work.members[0].rank == rank)
-        transfers.push_back({work.members[0].waited, -1, work.bytes});
-      if (work.members[1].rank == rank)
-        transfers.push_back({work.members[1].posted, 1, work.bytes});
+      if (const auto *giver = work.giver(); giver && giver->rank == rank)
+        transfers.push_back({giver->waited, -1, work.bytes});
+      if (const auto *taker = work.receiver(); taker && taker->rank == rank)
+        transfers.push_back({taker->posted, 1, work.bytes});
     }
     llvm::sort(transfers, std::greater<>());
   }

@@ -67,8 +67,9 @@ llvm::Error RankMoves::sendBefore(int64_t position) {
                   "rank {3} has room for {4}",
                   rank, limit, tasks[position].name(), keeper,
                   std::max<int64_t>(room, 0));
-  StashMove move{newest->stage, newest->microBatch, keeper};
+  StashMove move{newest->stage, newest->microBatch, {keeper}};
   move.sent = position - 1;
+  move.gone = position;
   // The first ones find empty places.
   auto taken = static_cast<int64_t>(moves.size()) - room;
   if (taken >= 0)
@@ -168,23 +169,27 @@ std::vector<Work> pipewright::schedules::worksOfMoves(const Schedule &schedule,
   for (const StashMove &move : schedule.moves) {
     int32_t rank = schedule.rankOfStage[move.stage];
     llvm::ArrayRef<Task> tasks = schedule.order[rank];
-    auto end = static_cast<int64_t>(schedule.order[move.keeper].size());
     auto taker = std::find_if(
         tasks.begin() + move.fetched, tasks.end(), [&](const Task &task) {
           return task.stage == move.stage && task.microBatch == move.microBatch;
         });
     auto number = static_cast<int32_t>(works.size());
     Work away;
-    away.on = Resource::Link;
     away.stash = Task::forward(move.stage, move.microBatch);
     away.name = "stash of " + away.stash->name();
     away.bytes = costs.stages[move.stage].stashBytes;
     Work back = away;
-    away.members = {{rank, move.sent, move.sent + 1}, {move.keeper, 0, end}};
+    away.on = move.keeper.isHost() ? Resource::ToHost : Resource::Link;
+    back.on = move.keeper.isHost() ? Resource::FromHost : Resource::Link;
+    away.members = {{rank, move.sent, move.gone}};
+    back.members = {{rank, move.fetched, taker - tasks.begin()}};
+    if (std::optional<int32_t> keeper = move.keeper.rank) {
+      auto end = static_cast<int64_t>(schedule.order[*keeper].size());
+      away.members.push_back({*keeper, 0, end});
+      back.members.insert(back.members.begin(), {*keeper, 0, end});
+    }
     if (move.after >= 0)
       away.needs.push_back(2 * move.after + 1);
-    back.members = {{move.keeper, 0, end},
-                    {rank, move.fetched, taker - tasks.begin()}};
     back.needs.push_back(number);
     works.push_back(std::move(away));
     works.push_back(std::move(back));
@@ -202,10 +207,24 @@ struct Trip {
 
 } // namespace
 
-/// Whether the keeper has a stash before it sends it back.
+/// Whether its keeper has a stash before that sends it back.
 static bool isInOrder(const Trip &trip) {
-  return llvm::is_contained(trip.back->needs, trip.numberOfAway) ||
-         trip.away->members[1].waited <= trip.back->members[0].posted;
+  if (llvm::is_contained(trip.back->needs, trip.numberOfAway))
+    return true;
+  // Of a host, the rank itself waits for both.
+  return trip.away->members.back().waited <= trip.back->members.front().posted;
+}
+
+/// Whether a stash leaves a rank and comes back to it from where it went.
+static bool isRoundTrip(const Trip &trip, int32_t rank) {
+  const Work *away = trip.away, *back = trip.back;
+  if (!away || !back || !away->giver() || !back->receiver() ||
+      away->giver()->rank != rank || back->receiver()->rank != rank)
+    return false;
+  if (away->isCopy() != back->isCopy())
+    return false;
+  return (away->isCopy() || away->receiver()->rank == back->giver()->rank) &&
+         isInOrder(trip);
 }
 
 llvm::Error pipewright::schedules::checkMoves(const Schedule &schedule,
@@ -215,8 +234,9 @@ llvm::Error pipewright::schedules::checkMoves(const Schedule &schedule,
     if (!work.stash)
       continue;
     Trip &trip = trips[{work.stash->stage, work.stash->microBatch}];
+    const Work::Member *giver = work.giver();
     const bool isAway =
-        work.members[0].rank == schedule.rankOfStage[work.stash->stage];
+        giver && giver->rank == schedule.rankOfStage[work.stash->stage];
     const Work *&known = isAway ? trip.away : trip.back;
     if (known)
       return refuse("the stash of {0} leaves or comes back twice",
@@ -228,9 +248,7 @@ llvm::Error pipewright::schedules::checkMoves(const Schedule &schedule,
   for (const auto &[of, trip] : trips) {
     const Task forward = Task::forward(of.first, of.second);
     const int32_t rank = schedule.rankOfStage[of.first];
-    if (!trip.away || !trip.back || trip.back->members[1].rank != rank ||
-        trip.back->members[0].rank != trip.away->members[1].rank ||
-        !isInOrder(trip))
+    if (!isRoundTrip(trip, rank))
       return refuse("the stash of {0} does not leave rank {1} and come back "
                     "from where it went",
                     forward.name(), rank);
@@ -243,8 +261,8 @@ llvm::Error pipewright::schedules::checkMoves(const Schedule &schedule,
                                         task.microBatch == of.second;
                                }) -
                  tasks.begin();
-    const Work::Member &sends = trip.away->members[0];
-    const Work::Member &gets = trip.back->members[1];
+    const Work::Member &sends = *trip.away->giver();
+    const Work::Member &gets = *trip.back->receiver();
     if (sends.posted <= made || gets.posted < sends.waited ||
         gets.waited > taken)
       return refuse("the stash of {0} does not leave rank {1} behind that task "

@@ -27,8 +27,8 @@ struct TaskCosts;
 llvm::Expected<std::vector<StashMove>> movesWithin(const Schedule &schedule,
                                                    int64_t limit);
 
-/// Two works on links for each move of the schedule, one behind the other: the
-/// stash goes to its keeper, and comes back. Where they stand is not said.
+/// Two works for each move of the schedule, one behind the other: the stash
+/// goes to its keeper, and comes back. Where they stand is not said.
 std::vector<Work> worksOfMoves(const Schedule &schedule,
                                const TaskCosts &costs);
 

@@ -25,6 +25,16 @@ const Work::Member *Work::takerOn(int32_t rank) const {
   return taker == takers.end() ? nullptr : taker;
 }
 
+const Work::Member *Work::giver() const {
+  return on == Resource::Link || on == Resource::ToHost ? &members.front()
+                                                        : nullptr;
+}
+
+const Work::Member *Work::receiver() const {
+  return on == Resource::Link || on == Resource::FromHost ? &members.back()
+                                                          : nullptr;
+}
+
 RankGroup Work::ranks() const {
   RankGroup ranks;
   for (const Member &member : members)
@@ -33,9 +43,10 @@ RankGroup Work::ranks() const {
 }
 
 llvm::StringRef Work::kindText() const {
-  return on == Resource::Link
-             ? llvm::StringRef(transferWord)
-             : llvm::StringRef(pipewright::runtime::factsOf(kind).text);
+  for (const ResourceWord &known : resourceWords)
+    if (known.on == on)
+      return known.word;
+  return pipewright::runtime::factsOf(kind).text;
 }
 
 std::string Work::text() const { return kindText().str() + " of " + name; }

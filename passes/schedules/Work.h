@@ -29,6 +29,10 @@ enum class Resource : uint8_t {
   Group,
   /// Messages from one rank to another, in the order in which they are made.
   Link,
+  /// Copies of one rank from its GPU to its host's memory, and back: a GPU has
+  /// an engine for each direction.
+  ToHost,
+  FromHost,
 };
 
 /// Replicas of a rank run alike, so one of them stands for all.
@@ -49,13 +53,13 @@ struct Work {
   /// What it is about: `gradients of wte`.
   std::string name;
   int64_t bytes = 0;
-  /// On a link: the sender, then the receiver.
+  /// On a link: the sender, then the receiver; of a copy the one rank.
   std::vector<Member> members;
   /// Where it is more than one, the one member does it with its replicas.
   int64_t replicas = 1;
   Resource on = Resource::Group;
-  /// The forward whose stash it moves: the sender keeps that until its wait,
-  /// the receiver from its post on. None of others.
+  /// The forward whose stash it moves: who gives it keeps that until its wait,
+  /// who gets it from its post on. None of others.
   std::optional<Task> stash = std::nullopt;
   /// Numbers of the works that have to be over before this one begins: their
   /// results are on the ranks of some members, or of the sender, which wait for
@@ -69,8 +73,15 @@ struct Work {
   Member *takerOn(int32_t rank) {
     return const_cast<Member *>(std::as_const(*this).takerOn(rank));
   }
+  /// Who has its bytes on its GPU until the wait, and from the post on; null
+  /// where that is a host, and of a group.
+  const Member *giver() const;
+  const Member *receiver() const;
+  bool isCopy() const {
+    return on == Resource::ToHost || on == Resource::FromHost;
+  }
   RankGroup ranks() const;
-  /// `all-reduce`, `transfer`
+  /// `all-reduce`, `transfer`, `copy to host`
   llvm::StringRef kindText() const;
   /// `all-reduce of gradients of 'wte'`
   std::string text() const;
@@ -82,8 +93,15 @@ struct Work {
 /// their ranks: they begin in the order of the list.
 std::vector<Work> inQueues(llvm::ArrayRef<Work> works);
 
-/// Of works on links, in place of the name of a collective.
-inline constexpr llvm::StringLiteral transferWord = "transfer";
+/// Of works that are not on groups, in place of the name of a collective.
+struct ResourceWord {
+  Resource on;
+  llvm::StringLiteral word;
+};
+inline constexpr ResourceWord resourceWords[] = {
+    {Resource::Link, "transfer"},
+    {Resource::ToHost, "copy to host"},
+    {Resource::FromHost, "copy from host"}};
 
 /// Which works have begun, while somebody goes through the tasks of all ranks.
 class WorkProgress {

@@ -70,18 +70,20 @@ static bool postpone(std::vector<Work> &works, llvm::ArrayRef<TaskTime> at,
 
 /// Posts as early as the order allows, waits in the order of the posts.
 static void place(std::vector<Work> &works) {
-  // By rank, of works on groups; links keep the order of their messages.
-  std::map<int32_t, int64_t> posted, waited;
+  // By rank, of what has a queue of its own; links keep the order of their
+  // messages.
+  std::map<std::pair<Resource, int32_t>, int64_t> posted, waited;
   for (Work &work : works)
-    if (work.on == Resource::Group)
+    if (work.on != Resource::Link)
       for (Work::Member &member : work.members) {
-        int64_t &last = posted[member.rank];
+        int64_t &last = posted[{work.on, member.rank}];
         last = member.posted = std::max(member.posted, last);
       }
   for (Work &work : llvm::reverse(works)) {
-    if (work.on == Resource::Group)
+    if (work.on != Resource::Link)
       for (Work::Member &member : work.members) {
-        auto [next, isLast] = waited.insert({member.rank, member.waited});
+        auto [next, isLast] =
+            waited.insert({{work.on, member.rank}, member.waited});
         next->second = member.waited = std::min(member.waited, next->second);
       }
     // A rank waits for what a post of its own needs: a result, or, before it
@@ -91,7 +93,7 @@ static void place(std::vector<Work> &works) {
         if (Work::Member *taker = works[need].takerOn(own.rank))
           taker->waited = std::min(taker->waited, own.posted);
       Work::Member &sender = works[need].members[0];
-      if (work.stash && works[need].stash &&
+      if (work.on == Resource::Link && work.stash && works[need].stash &&
           sender.rank == work.members[1].rank)
         sender.waited = std::min(sender.waited, work.members[1].posted);
     }
@@ -143,8 +145,7 @@ static void readPlaces(OrderedWork &ordered) {
     int64_t tasks = 0;
     for (const RankInstruction &instruction : list) {
       tasks += instruction.kind == InstructionKind::Task;
-      if (instruction.kind == InstructionKind::Task ||
-          instruction.isCollective() ||
+      if (!instruction.isMessage() ||
           instruction.transfer.kind != TransferKind::Work)
         continue;
       bool isSend = instruction.kind == InstructionKind::PostSend ||

@@ -148,7 +148,7 @@ void PlanChooser::addCandidate(const std::shared_ptr<const StagedModel> &model,
     for (const schedules::Placement &places : all) {
       double least = leastStep(places, sizes.ranks, sizes.microBatches,
                                model->costs, model->edges, form);
-      if (!policy->stashLimit(sizes))
+      if (!policy->stashLimit(sizes) && sizes.offload == 0)
         least = std::max(least, schedules::leastStepWithin(
                                     models.freeBytes(*model, places), places,
                                     sizes.microBatches, model->costs,

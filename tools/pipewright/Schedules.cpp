@@ -6,6 +6,7 @@
 
 #include "tools/pipewright/Schedules.h"
 
+#include "passes/schedules/HostMoves.h"
 #include "passes/schedules/Timetable.h"
 #include "support/Text.h"
 #include "tools/pipewright/FigureTable.h"
@@ -69,6 +70,33 @@ static llvm::Error readLatency(const OptionSpelling &row,
                             text::shortened(given[row.name], 48), "'");
 }
 
+static llvm::Error readOffload(const OptionSpelling &row,
+                               const OptionValues &given,
+                               ListOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  llvm::Expected<double> share = parseOffload(given[row.name]);
+  if (!share)
+    return option::fail("--", row.name, " ", llvm::toString(share.takeError()));
+  options.sizes.offload = *share;
+  return llvm::Error::success();
+}
+
+static llvm::Error readCopyTime(const OptionSpelling &row,
+                                const OptionValues &given,
+                                ListOptions &options) {
+  if (!given.isGiven(row.name))
+    return llvm::Error::success();
+  options.times.copy = parseTime(given[row.name]);
+  if (!options.times.copy)
+    return option::fail("--", row.name,
+                        " expects a number, 0 or more, but got '",
+                        text::shortened(given[row.name], 48), "'");
+  return options.sizes.offload > 0
+             ? llvm::Error::success()
+             : option::fail("--", row.name, " goes with --offload");
+}
+
 static llvm::Error readExchangeTime(const OptionSpelling &row,
                                     const OptionValues &given,
                                     ListOptions &options) {
@@ -125,6 +153,16 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
          "rank's share of the model, as to sum gradients of which each keeps "
          "a part, or to gather weights; sums that all keep take twice as long"},
         readExchangeTime},
+       {{"offload", "SHARE",
+         "Stashes that live in the host's memory from their forward to their "
+         "backward: none, auto (as many as copies bring back in time), or at "
+         "most 1% to 100% of each rank's",
+         "none"},
+        readOffload},
+       {{"copy-time", "N",
+         "With --offload: what a copy of a rank's stash of one micro-batch "
+         "takes, to the host or back"},
+        readCopyTime},
        {{"times", "F=N,B=N...",
          "What tasks take of one micro-batch: F, and B or I and W; R and U "
          "where there are any. They are of a rank's share of the model, so "
@@ -222,6 +260,11 @@ static void printDrawing(const SimulatedSchedule &simulated) {
   auto time = [&](double value) { return timeText(picture, value); };
   if (simulated.replicas > 1)
     llvm::outs() << "    " << replicasText(simulated.replicas) << "\n";
+  if (const size_t moves = simulated.schedule.moves.size();
+      simulated.costs.hostLink.latency > 0 || moves > 0)
+    llvm::outs() << llvm::formatv("    {0} of {1} stashes move\n", moves,
+                                  simulated.schedule.stages *
+                                      simulated.schedule.microBatches);
   if (figures.sums > 0)
     llvm::outs() << llvm::formatv("    on a rank at most, sums of gradients: "
                                   "{0}, gathers of weights: {1}; "

@@ -69,6 +69,7 @@ ScheduleOptions tool::sizedOptions(const PolicyChoice &choice,
   if (isOther)
     options.stages = options.ranks * loops;
   options.microBatches = sizes.microBatches.value_or(options.microBatches);
+  options.offload = sizes.offload;
   return options;
 }
 
@@ -102,6 +103,10 @@ static llvm::Error setCosts(SimulatedSchedule &result,
   if (times.latency) {
     result.costs.linkLatency = *times.latency;
     result.times += ", latency " + numberText(*times.latency, 6);
+  }
+  if (times.copy) {
+    result.costs.hostLink = {*times.copy / stagesPerRank(result.schedule)};
+    result.times += ", copy " + numberText(*times.copy, 6);
   }
   return llvm::Error::success();
 }

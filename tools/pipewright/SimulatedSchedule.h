@@ -31,6 +31,8 @@ struct ScheduleSizes {
   int64_t replicas = 1;
   /// Whether, and how, what they do together is part of the step.
   std::optional<schedules::Sharding> sharding;
+  /// The share of its stashes that a rank may have on its host.
+  double offload = 0;
 };
 
 /// What tasks and links take; where nothing is given, what a file says of
@@ -38,6 +40,8 @@ struct ScheduleSizes {
 struct ScheduleTimes {
   std::optional<schedules::GivenTimes> tasks;
   std::optional<double> latency;
+  /// Of a rank's whole stash of a micro-batch, to the host or back.
+  std::optional<double> copy;
 };
 
 struct SimulatedSchedule {

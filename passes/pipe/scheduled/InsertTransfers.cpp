@@ -171,6 +171,9 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
   }
   case InstructionKind::PostCollective:
     return copy(rank, partOf(rank, instruction));
+  case InstructionKind::PostCopy:
+  case InstructionKind::WaitCopy:
+    llvm_unreachable("pipe-schedule offloads no stashes");
   case InstructionKind::WaitCollective: {
     GroupOpInterface part = partOf(rank, instruction);
     // Others are over when the program goes on.

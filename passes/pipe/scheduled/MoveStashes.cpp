@@ -59,9 +59,9 @@ void pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
       continue;
     movesAny = true;
     FlatSymbolRefAttr own = stages.nameOf(move.stage);
-    FlatSymbolRefAttr keeper = stages.nameOf(
-        static_cast<int32_t>(llvm::find(schedule.rankOfStage, move.keeper) -
-                             schedule.rankOfStage.begin()));
+    FlatSymbolRefAttr keeper = stages.nameOf(static_cast<int32_t>(
+        llvm::find(schedule.rankOfStage, *move.keeper.rank) -
+        schedule.rankOfStage.begin()));
     auto bytes = RankedTensorType::get({StashLayout(stages.stageOf(own)).bytes},
                                        builder.getI8Type());
     auto hold = [&](Type type, Value value, FlatSymbolRefAttr in,

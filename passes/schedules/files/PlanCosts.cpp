@@ -138,7 +138,7 @@ llvm::Error pipewright::schedules::plan::readCosts(const Value &value,
   if (llvm::Error error =
           readObject(value, place,
                      {"stages", "link_latency", "link_bandwidth", "links",
-                      "pair_factor", "hosts"},
+                      "pair_factor", "hosts", "host_latency", "host_bandwidth"},
                      object))
     return error;
   auto readStages = [&](const Value &value, const JsonPath &at) -> llvm::Error {
@@ -173,6 +173,16 @@ llvm::Error pipewright::schedules::plan::readCosts(const Value &value,
   if (llvm::Error error =
           readIfGiven(*object, place, "link_bandwidth", [&](auto &v, auto at) {
             return readBandwidth(v, at, costs.linkBandwidth);
+          }))
+    return error;
+  if (llvm::Error error =
+          readIfGiven(*object, place, "host_latency", [&](auto &v, auto at) {
+            return readSeconds(v, at, costs.hostLink.latency);
+          }))
+    return error;
+  if (llvm::Error error =
+          readIfGiven(*object, place, "host_bandwidth", [&](auto &v, auto at) {
+            return readBandwidth(v, at, costs.hostLink.bandwidth);
           }))
     return error;
   if (llvm::Error error =

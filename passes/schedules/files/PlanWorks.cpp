@@ -78,17 +78,20 @@ static llvm::Error readWork(const Object &object, const JsonPath &place,
   TimedWork &timed = plan.timedWorks.emplace_back();
   Work &work = timed.work;
   auto readKind = [&](const Value &value, const JsonPath &at) -> llvm::Error {
-    if (value.getAsString() == transferWord) {
-      work.on = Resource::Link;
-      return llvm::Error::success();
-    }
+    for (const ResourceWord &known : resourceWords)
+      if (value.getAsString() == llvm::StringRef(known.word)) {
+        work.on = known.on;
+        return llvm::Error::success();
+      }
     for (const runtime::CollectiveFacts &facts : runtime::allCollectives)
       if (value.getAsString() == llvm::StringRef(facts.text) && !facts.rooted) {
         work.kind = facts.kind;
         return llvm::Error::success();
       }
     return refuseAt(
-        at, "expects a collective without a root, or transfer, found {0}",
+        at,
+        "expects a collective without a root, transfer, copy to host or copy "
+        "from host, found {0}",
         show(value));
   };
   auto readName = [&](const Value &value, const JsonPath &at) -> llvm::Error {
@@ -159,8 +162,12 @@ static llvm::Error readWork(const Object &object, const JsonPath &place,
       (work.members.size() != 2 || work.replicas > 1 ||
        work.members[0].rank == work.members[1].rank))
     return refuseAt(place, "expects a transfer between two ranks");
-  if (work.stash && work.on != Resource::Link)
-    return refuseAt(place.at("stash"), "is of transfers only");
+  if (work.isCopy() && (work.members.size() != 1 || work.replicas > 1))
+    return refuseAt(place, "expects a copy of one rank");
+  if (work.isCopy() && !work.stash)
+    return refuseAt(place, "expects the stash that it copies");
+  if (work.stash && work.on == Resource::Group)
+    return refuseAt(place.at("stash"), "is of transfers and copies only");
   if (work.replicas > 1 && work.members.size() > 1)
     return refuseAt(place, "expects several ranks or several replicas of one, "
                            "found both");

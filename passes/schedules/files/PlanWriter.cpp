@@ -72,6 +72,11 @@ static Value costsToJson(const TaskCosts &costs) {
                 {"link_bandwidth", bandwidthToJson(costs.linkBandwidth)},
                 {"links", std::move(links)},
                 {"pair_factor", costs.pairFactor}};
+  if (const LinkCosts &link = costs.hostLink;
+      link.latency > 0 || std::isfinite(link.bandwidth)) {
+    object["host_latency"] = link.latency;
+    object["host_bandwidth"] = bandwidthToJson(link.bandwidth);
+  }
   if (const Hosts &hosts = costs.hosts; hosts.ranks > 0)
     object["hosts"] =
         Object{{"ranks", hosts.ranks},
