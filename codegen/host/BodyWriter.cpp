@@ -40,6 +40,8 @@ Local BodyWriter::bufferAt(Value value, pipe::BufferAttr planned) {
                   : whole[index];
   };
   switch (planned.getSpace()) {
+  case pipe::BufferSpace::host: // No body has values there.
+    return Local();
   case pipe::BufferSpace::arena:
     return writer.buffer(names.of(value), planned.getOffset(),
                          planned.getBytes());

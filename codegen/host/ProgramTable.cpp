@@ -254,6 +254,9 @@ static void writeStreams(llvm::raw_ostream &os, const RankLayout &rank) {
     os << ",\n     .events = " << events;
   if (int64_t events = rank.evaluate ? countEvents(rank.evaluate) : 0)
     os << ",\n     .evaluateEvents = " << events;
+  pipe::ArenaOp arena = rank.arena;
+  if (int64_t bytes = arena.getHostBytes())
+    os << ",\n     .hostBytes = " << bytes;
 }
 
 static void writeInputs(llvm::raw_ostream &os, const ProgramLayout &layout,

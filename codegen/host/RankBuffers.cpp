@@ -42,10 +42,16 @@ LogicalResult RankBuffers::nameBuffers(pipe::StepOpInterface op) {
     auto buffer = cast<pipe::BufferAttr>(attribute);
     if (!hasBytes(result) && !isa<pipe::CollectiveOp>(*op))
       continue;
-    if (buffer.getSpace() != pipe::BufferSpace::arena)
-      return op->emitOpError()
-             << "expects buffers in the arena, but got " << buffer;
-    buffers[result] = declare(nameOfResult(layout, result), buffer);
+    const bool isOnHost =
+        isa<pipe::MoveOp>(*op) &&
+        op.getWorkStream().getKind() == pipe::StreamKind::to_host;
+    if (buffer.getSpace() !=
+        (isOnHost ? pipe::BufferSpace::host : pipe::BufferSpace::arena))
+      return op->emitOpError() << "expects buffers in the "
+                               << (isOnHost ? "host's memory" : "arena")
+                               << ", but got " << buffer;
+    buffers[result] = declare(
+        (isOnHost ? "host_" : "") + nameOfResult(layout, result), buffer);
   }
   return success();
 }

@@ -45,6 +45,7 @@ private:
   LogicalResult writeUpdate(pipe::TaskOp task, const StageLayout &stage);
   LogicalResult writeTransfer(Operation *op, Value value, int64_t peer,
                               std::optional<int64_t> event);
+  LogicalResult writeMove(pipe::MoveOp move);
   LogicalResult verifyEvent(Operation *op, std::optional<int64_t> event) const;
   LogicalResult writeCollective(pipe::CollectiveOp op);
   LogicalResult writeFold(pipe::FoldGradientsOp op);
@@ -276,6 +277,28 @@ LogicalResult RankWriter::writeTransfer(Operation *op, Value value,
   return success();
 }
 
+LogicalResult RankWriter::writeMove(pipe::MoveOp move) {
+  if (!hasStreams())
+    return move.emitOpError("copies a stash to the host's memory, where ")
+           << layout.target->noun()
+           << "'s ranks have theirs already; leave --offload out";
+  Local from = buffers.of(move, move.getValue());
+  Local to = buffers.of(move, move.getResult());
+  if (!from || !to || failed(verifyEvent(move, move.getEvent())))
+    return failure();
+  const auto event = static_cast<int64_t>(*move.getEvent());
+  if (move.isToHost())
+    writer.copyToHost(from, to, event);
+  else
+    writer.copyFromHost(from, to, event);
+  writer.commentBehind(
+      {"stash of F" + std::to_string(layout.numberOf(move.getStageAttr())) +
+           ".",
+       Counter::microBatch(move.getMicroBatch())});
+  eventTexts[event] = {to, move.isToHost() ? " is on the host" : " is back"};
+  return success();
+}
+
 LogicalResult RankWriter::writeStreamLine(Operation *op) {
   if (!hasStreams())
     return op->emitOpError("has no place in ")
@@ -324,6 +347,9 @@ LogicalResult RankWriter::writeLine(Operation *op) {
         return writeTransfer(op, post.getResult(), post.getPeer(),
                              post.getEvent());
       })
+      .Case([&](pipe::MoveOp move) { return writeMove(move); })
+      // Events say it.
+      .Case([](pipe::WaitMoveOp) { return success(); })
       .Case<pipe::WaitEventOp, pipe::RecordEventOp>(
           [&](Operation *stream) { return writeStreamLine(stream); })
       .Case([&](pipe::WaitSendOp wait) -> LogicalResult {

@@ -215,6 +215,14 @@ void FunctionWriter::postReceive(int64_t peer, const Local &buffer,
     arguments.push_back(Counter::event(*event));
   callMember("postReceive", arguments);
 }
+void FunctionWriter::copyToHost(const Local &stash, const Local &host,
+                                int64_t event) {
+  callMember("copyToHost", {stash, host, Counter::event(event)});
+}
+void FunctionWriter::copyFromHost(const Local &host, const Local &stash,
+                                  int64_t event) {
+  callMember("copyFromHost", {host, stash, Counter::event(event)});
+}
 void FunctionWriter::collective(runtime::CollectiveKind kind,
                                 ArrayRef<CallArgument> given,
                                 std::optional<int64_t> event) {
@@ -331,6 +339,10 @@ std::string streamName(pipe::StreamAttr stream) {
     return "receiveFrom(" + std::to_string(stream.getPeer()) + ")";
   case pipe::StreamKind::collective:
     return "collective";
+  case pipe::StreamKind::to_host:
+    return "toHost";
+  case pipe::StreamKind::from_host:
+    return "fromHost";
   }
   llvm_unreachable("all kinds are listed");
 }

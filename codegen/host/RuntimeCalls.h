@@ -70,6 +70,9 @@ public:
                 std::optional<int64_t> event);
   void postReceive(int64_t peer, const Local &buffer,
                    std::optional<int64_t> event);
+  /// A stash goes to the host's memory, or comes back.
+  void copyToHost(const Local &stash, const Local &host, int64_t event);
+  void copyFromHost(const Local &host, const Local &stash, int64_t event);
   /// `arguments` are the group, the type, the range and what its kind needs.
   void collective(runtime::CollectiveKind kind,
                   llvm::ArrayRef<CallArgument> arguments,

@@ -189,6 +189,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
       continue;
     RankPlan &rank = plan.ranks[arena.getRank()];
     rank.arenaBytes = arena.getBytes();
+    rank.hostBytes = arena.getHostBytes();
     for (auto region : arena.getOps<pipe::RegionOp>())
       rank.regions.push_back(
           {region.getName().str(), region.getBuffer().getBytes()});
@@ -243,6 +244,8 @@ llvm::json::Value Plan::toJson() const {
                  {"memory", std::move(regions)},
                  {"predicted_busy_seconds", rank.busySeconds},
                  {"predicted_bubble", rank.bubbleFraction}};
+    if (rank.hostBytes > 0)
+      entry["host_bytes"] = rank.hostBytes;
     if (target->hasStreams()) {
       entry["streams"] = Array(rank.streams);
       entry["events"] = rank.events;
@@ -354,6 +357,8 @@ void Plan::print(llvm::raw_ostream &os) const {
       separator = ", ";
     }
     os << (rank.regions.empty() ? "" : ")");
+    if (rank.hostBytes > 0)
+      os << ", stashes on the host " << formatBytes(rank.hostBytes);
     if (!rank.streams.empty())
       os << ", " << count(rank.streams.size(), "stream") << ", "
          << count(rank.events, "event");

@@ -36,6 +36,8 @@ struct StagePlan {
 
 struct RankPlan {
   int64_t arenaBytes = 0;
+  /// Pinned, for stashes that live on the host.
+  int64_t hostBytes = 0;
   std::vector<std::pair<std::string, int64_t>> regions;
   double busySeconds = 0, bubbleFraction = 0;
   int64_t peakStashBytes = 0;

@@ -64,7 +64,7 @@ def Pipe_StepModeAttr : EnumAttr<Pipe_Dialect, Pipe_StepMode, "step_mode"> {
 def Pipe_BufferSpace : I32Enum<"BufferSpace", "what a buffer's offset counts from", [
     I32EnumCase<"arena", 0>, I32EnumCase<"stash", 1>,
     I32EnumCase<"input", 2>, I32EnumCase<"output", 3>,
-    I32EnumCase<"weights", 4>]> {
+    I32EnumCase<"weights", 4>, I32EnumCase<"host", 5>]> {
   let cppNamespace = "::pipewright::pipe";
 }
 
@@ -85,7 +85,8 @@ def Pipe_WindowEnd : I32Enum<"WindowEnd", "which micro-batches of a window", [
 
 def Pipe_StreamKind : I32Enum<"StreamKind", "what a rank's stream is for", [
     I32EnumCase<"compute", 0>, I32EnumCase<"send", 1>,
-    I32EnumCase<"receive", 2>, I32EnumCase<"collective", 3>]> {
+    I32EnumCase<"receive", 2>, I32EnumCase<"collective", 3>,
+    I32EnumCase<"to_host", 4>, I32EnumCase<"from_host", 5>]> {
   let cppNamespace = "::pipewright::pipe";
 }
 
@@ -284,8 +285,8 @@ def Pipe_BufferAttr : Pipe_Attr<"Buffer", "buffer"> {
   let description = [{
     `index` is the number of the task's operand or result for the spaces
     `input` and `output`; in space `stash` it is 0 for the forward's stash and 1
-    for what the input gradient hands over; in the spaces `arena` and `weights` it
-    is 0. Offsets and sizes are in bytes; those in space `weights` count from
+    for what the input gradient hands over; in the spaces `arena`, `weights` and
+    `host`, which is memory of the rank's host, it is 0. Offsets and sizes are in bytes; those in space `weights` count from
     the start of the version of the stage's weights that the task reads.
   }];
   let parameters = (ins
@@ -326,8 +327,8 @@ def Pipe_StreamAttr : Pipe_Attr<"Stream", "stream"> {
   let description = [{
     Work of one stream runs in program order; work of different streams runs at
     the same time unless events order it. Each directed link has a stream, and
-    so have the rank's collectives, of all groups; everything else runs on
-    `compute`. Streams that are of no link have the `peer` -1.
+    so have the rank's collectives, of all groups, and its copies to the host's
+    memory (`to_host`) and back (`from_host`); everything else runs on `compute`. Streams that are of no link have the `peer` -1.
   }];
   let parameters = (ins EnumParameter<Pipe_StreamKind>:$kind, "int64_t":$peer);
   let hasCustomAssemblyFormat = 1;
@@ -338,6 +339,12 @@ def Pipe_StreamAttr : Pipe_Attr<"Stream", "stream"> {
     }
     static StreamAttr collective(::mlir::MLIRContext *context) {
       return get(context, StreamKind::collective, -1);
+    }
+    static StreamAttr toHost(::mlir::MLIRContext *context) {
+      return get(context, StreamKind::to_host, -1);
+    }
+    static StreamAttr fromHost(::mlir::MLIRContext *context) {
+      return get(context, StreamKind::from_host, -1);
     }
     static StreamAttr sendTo(::mlir::MLIRContext *context, int64_t peer) {
       return get(context, StreamKind::send, peer);

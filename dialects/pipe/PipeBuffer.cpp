@@ -23,7 +23,8 @@ LogicalResult BufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (offset > limit || bytes > limit - offset)
     return emitError() << "expects a range that ends below 2^62, but got "
                        << bytes << " bytes at " << offset;
-  if ((space == BufferSpace::arena || space == BufferSpace::weights) &&
+  if ((space == BufferSpace::arena || space == BufferSpace::weights ||
+       space == BufferSpace::host) &&
       index != 0)
     return emitError() << "expects index 0 in space '"
                        << stringifyBufferSpace(space) << "', but got " << index;

@@ -10,6 +10,9 @@ def Pipe_ArenaOp : Pipe_Op<"arena", [
     NoRegionArguments]> {
   let summary = "The bytes of one rank: their number and their fixed part";
   let description = [{
+    `host` is how much of its host's memory the rank needs beside it, for stashes
+    that live there.
+
     Constraints:
     - (C1) holds only `pipe.place`, `pipe.optimizer` and `pipe.region`, all of
       whose buffers lie in the arena and end within `bytes`.
@@ -22,10 +25,11 @@ def Pipe_ArenaOp : Pipe_Op<"arena", [
     ```
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$rank,
-                       ConfinedAttr<I64Attr, [IntNonNegative]>:$bytes);
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$bytes,
+    DefaultValuedOptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$host_bytes);
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
-    `rank` $rank `bytes` $bytes attr-dict-with-keyword $bodyRegion
+    `rank` $rank `bytes` $bytes (`host` $host_bytes^)? attr-dict-with-keyword $bodyRegion
   }];
   let hasRegionVerifier = 1;
 }

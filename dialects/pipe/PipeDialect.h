@@ -39,7 +39,9 @@ class InputGradientOp;
 class WeightGradientOp;
 class GradientBodyInterface;
 class ReturnOp;
+class MoveOp;
 class RankOp;
+class WaitMoveOp;
 
 /// A stream within an op's own syntax, without the angle brackets of an
 /// attribute.

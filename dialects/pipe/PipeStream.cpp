@@ -1,7 +1,7 @@
 //===- PipeStream.cpp - Spelling and verifiers of streams -----------------===//
 //
 // A stream reads as what it is for: `compute`, `send to 1`, `receive from 0`,
-// `collective`.
+// `collective`, `to_host`.
 // That events order all accesses to shared bytes is proved by
 // `pipe-verify-streams`.
 //
@@ -30,7 +30,7 @@ LogicalResult StreamAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   bool isOfLink = kind == StreamKind::send || kind == StreamKind::receive;
   if (isOfLink != (peer != -1) || peer < -1)
     return emitError() << "expects a rank at the other end of a link, and none "
-                          "(-1) for 'compute' and 'collective', but got "
+                          "(-1) for other streams, but got "
                        << stringifyStreamKind(kind) << " and " << peer;
   return success();
 }
@@ -44,8 +44,8 @@ ParseResult pipewright::pipe::parseStream(AsmParser &parser,
   std::optional<StreamKind> kind = symbolizeStreamKind(word);
   if (!kind)
     return parser.emitError(loc)
-           << "expects a stream, 'compute', 'collective', 'send to RANK' or "
-              "'receive from RANK', but got '"
+           << "expects a stream, 'compute', 'collective', 'to_host', "
+              "'from_host', 'send to RANK' or 'receive from RANK', but got '"
            << word << "'";
   int64_t peer = -1;
   bool isOfLink = *kind == StreamKind::send || *kind == StreamKind::receive;

@@ -130,6 +130,7 @@ void buildScheduledPipeline(OpPassManager &pm,
   pipe::PipeScheduleOptions schedule;
   schedule.policy = options.policy;
   schedule.ranks = options.ranks;
+  schedule.offload = options.offload;
   pm.addPass(pipe::createPipeSchedule(schedule));
   pipe::PipeSynchronizeWeightsOptions synchronize;
   synchronize.tied = options.tiedWeights;

@@ -131,6 +131,8 @@ struct ScheduledPipelineOptions
                              llvm::cl::desc("See pipe-schedule")};
   Option<int64_t> ranks{*this, "ranks", llvm::cl::init(1),
                         llvm::cl::desc("Number of ranks")};
+  Option<std::string> offload{*this, "offload", llvm::cl::init("none"),
+                              llvm::cl::desc("See pipe-schedule")};
   Option<std::string> tiedWeights{
       *this, "tied-weights", llvm::cl::init("all-reduce"),
       llvm::cl::desc("See pipe-synchronize-weights")};

@@ -45,6 +45,8 @@ MachineModel MachineModel::h100(Precision precision) {
   machine.hostRanks = 8;
   machine.networkLatency = 15e-6;
   machine.networkBandwidth = 45e9;
+  // PCIe 5.0, 16 lanes: 63 GB/s.
+  machine.hostBandwidth = 50e9;
   machine.memory = 80e9;
   return machine;
 }
@@ -83,6 +85,7 @@ MachineModel MachineModel::v100() {
           .hostRanks = 8,
           .networkLatency = 15e-6,
           .networkBandwidth = 5.6e9,
+          .hostBandwidth = 12e9, // PCIe 3.0, 16 lanes: 15.8 GB/s.
           .memory = 32e9};
 }
 
@@ -98,6 +101,7 @@ MachineModel MachineModel::p100() {
           .hostRanks = 8,
           .networkLatency = 50e-6,
           .networkBandwidth = 1.1e9,
+          .hostBandwidth = 12e9, // PCIe 3.0, 16 lanes: 15.8 GB/s.
           .memory = 16e9};
 }
 
@@ -183,6 +187,9 @@ llvm::ArrayRef<MachineFigure> machineFigures() {
        "a message between hosts, whatever it carries"},
       {"network_bandwidth", &MachineModel::networkBandwidth, "B/s",
        "what such a message carries, of a rank's share"},
+      {"host_bandwidth", &MachineModel::hostBandwidth, "B/s",
+       "a copy from a GPU to its host's memory, or back", /*isOfRank=*/true,
+       /*isCount=*/false, /*isOptional=*/true},
       {"memory", &MachineModel::memory, "B", "what a rank has for its arena",
        /*isOfRank=*/true, /*isCount=*/false, /*isOptional=*/true}};
   return figures;

@@ -70,6 +70,9 @@ struct MachineModel {
   double hostRanks = 1 << 20;
   double networkLatency = 50e-6;
   double networkBandwidth = 1.25e9;
+  /// Between a GPU and its host's memory, in one direction, both at once: what
+  /// copies reach over PCIe 4.0 with 16 lanes (31.5 GB/s), unless said.
+  double hostBandwidth = 25e9;
   /// Bytes that a rank has for its arena.
   double memory = unknownMemory;
   /// Ranks that are not like the rest; no place is in two of them.

@@ -125,6 +125,7 @@ BufferAttr ArenaAccesses::resolve(TaskOp task, BufferAttr buffer) const {
   };
   switch (buffer.getSpace()) {
   case BufferSpace::arena:
+  case BufferSpace::host:
     return buffer;
   case BufferSpace::input:
     return number < task->getNumOperands()

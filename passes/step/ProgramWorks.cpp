@@ -161,6 +161,15 @@ void ProgramReader::read(RankOp program) {
       // It may take the bytes of a stash that was sent back.
       if (works[number].stash)
         llvm::append_range(works[number].needs, sent);
+    } else if (auto move = dyn_cast<MoveOp>(op)) {
+      auto number = static_cast<int32_t>(works.size());
+      works.push_back(describeWork(stages, move));
+      works.back().members.resize(1);
+      begin(move.getResult(), number, 0);
+      if (auto before = parts.find(move.getValue()); before != parts.end())
+        works.back().needs.push_back(before->second.first);
+    } else if (auto wait = dyn_cast<WaitMoveOp>(op)) {
+      end(wait.getValue());
     } else if (auto wait = dyn_cast<WaitCollectiveOp>(op)) {
       end(wait.getValue());
     } else if (auto wait = dyn_cast<WaitSendOp>(op)) {

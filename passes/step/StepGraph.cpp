@@ -98,6 +98,16 @@ schedules::Work pipewright::pipe::describeWork(const Stages &stages,
   return work;
 }
 
+schedules::Work pipewright::pipe::describeWork(const Stages &stages,
+                                               MoveOp op) {
+  schedules::Work work =
+      describeWork(stages, op.contentOf(),
+                   (op.isToHost() ? op.getResult() : op.getValue()).getType());
+  work.on = op.isToHost() ? schedules::Resource::ToHost
+                          : schedules::Resource::FromHost;
+  return work;
+}
+
 namespace {
 
 /// What must be over on a rank before a value is there.
@@ -138,6 +148,7 @@ private:
   int64_t mostBefore(int32_t rank, bool isOfGradients, int64_t needed) const;
   void readTransfers(Operation &op);
   void readPart(GroupOpInterface op);
+  void readMove(MoveOp op);
 
   StepOp step;
   const Stages &stages;
@@ -149,9 +160,9 @@ private:
   /// number of its tasks.
   std::vector<int64_t> firstUpdate;
   /// The number of the transfer that takes a value to a rank, of the work of a
-  /// collective.
+  /// collective, or of a copy to the host or back.
   std::map<std::pair<void *, int32_t>, int32_t> transfers;
-  llvm::DenseMap<Operation *, int32_t> collectives;
+  llvm::DenseMap<Operation *, int32_t> ownWorks;
   /// By rank: the works of collectives that stand before.
   std::vector<SmallVector<int32_t>> before;
   /// What was found before, of values on their own ranks.
@@ -176,6 +187,8 @@ void GraphReader::findPositions() {
     }
     if (auto hold = dyn_cast<HoldOp>(op))
       positions[&op] = next[ownerOf(hold)];
+    if (isa<MoveOp, WaitMoveOp>(op))
+      positions[&op] = next[rankOf(&op)];
     auto task = dyn_cast<TaskOp>(op);
     if (!task)
       continue;
@@ -220,8 +233,8 @@ Readiness GraphReader::readinessOf(Value value, int32_t rank) {
   }
   if (auto known = readiness.find(value); known != readiness.end())
     return known->second;
-  if (isa<GroupOpInterface>(op))
-    ready.works.push_back(collectives.lookup(op));
+  if (isa<GroupOpInterface, MoveOp>(op))
+    ready.works.push_back(ownWorks.lookup(op));
   for (Value operand : op->getOperands())
     ready.add(readinessOf(operand, rank));
   return readiness[value] = ready;
@@ -236,7 +249,7 @@ Readiness GraphReader::readinessFor(Operation *taker, Value value,
     return readinessOf(value, rank);
   Readiness ready = readinessFor(taker, before.getValue(), rank);
   if (!before.isApartFrom(collective))
-    ready.works.push_back(collectives.lookup(before));
+    ready.works.push_back(ownWorks.lookup(before));
   return ready;
 }
 
@@ -313,7 +326,7 @@ void GraphReader::readTransfers(Operation &op) {
     if (auto hold = dyn_cast<HoldOp>(op))
       placeHold(hold, work);
     graph.works.push_back(std::move(work));
-    graph.ops.push_back({{}, operand});
+    graph.ops.push_back({{}, operand, {}});
   }
 }
 
@@ -329,7 +342,7 @@ void GraphReader::readPart(GroupOpInterface op) {
     graph.ops.emplace_back();
   }
   graph.ops[number].parts.push_back(op);
-  collectives[op] = number;
+  ownWorks[op] = number;
   Readiness ready;
   for (Value operand : op->getOperands())
     ready.add(readinessFor(op, operand, rank));
@@ -348,13 +361,33 @@ void GraphReader::readPart(GroupOpInterface op) {
   llvm::append_range(work.needs, ready.works);
 }
 
+/// It begins at its place, or behind what it takes; a stash has left by the
+/// place of the wait, and is back where it is taken.
+void GraphReader::readMove(MoveOp op) {
+  const int32_t rank = rankOf(op);
+  ownWorks[op] = static_cast<int32_t>(graph.works.size());
+  const Readiness ready = readinessOf(op.getValue(), rank);
+  schedules::Work work = describeWork(stages, op);
+  WaitMoveOp wait = op.getWait();
+  const int64_t waited = wait ? positions.lookup(wait) : neededBy(op);
+  const int64_t posted = std::max(ready.tasks, positions.lookup(op));
+  work.members = {{rank, std::min(posted, waited), waited}};
+  work.needs.assign(ready.works.begin(), ready.works.end());
+  graph.works.push_back(std::move(work));
+  graph.ops.push_back({{}, {}, op});
+}
+
 LogicalResult GraphReader::read() {
   findPositions();
   for (Operation &op : *step.getBody()) {
     if (failed(verify(op)))
       return failure();
-    if (isa<InputOp, TaskOp>(op))
+    if (isa<InputOp, TaskOp, WaitMoveOp>(op))
       continue;
+    if (auto move = dyn_cast<MoveOp>(op)) {
+      readMove(move);
+      continue;
+    }
     readTransfers(op);
     if (auto part = dyn_cast<GroupOpInterface>(op))
       readPart(part);

@@ -15,11 +15,12 @@
 
 namespace pipewright::pipe {
 
-/// What a work is in the step: the op of each member, or the value that is
-/// sent.
+/// What a work is in the step: the op of each member, the value that is sent,
+/// or the copy to the host or back.
 struct WorkOps {
   llvm::SmallVector<GroupOpInterface> parts;
   mlir::Value sent;
+  MoveOp move;
 };
 
 struct StepGraph {
@@ -42,6 +43,9 @@ schedules::Work describeWork(const Stages &stages, GroupOpInterface op);
 /// A message of no edge, without members.
 schedules::Work describeWork(const Stages &stages, const Content &content,
                              mlir::Type type);
+
+/// A copy to the host or back, without members.
+schedules::Work describeWork(const Stages &stages, MoveOp op);
 
 /// Whom a rank does it with: the ranks of a group, or itself for its replicas.
 schedules::RankGroup membersOf(GroupAttr over, int32_t rank);

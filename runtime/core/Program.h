@@ -206,6 +206,8 @@ struct RankProgram {
   /// Events are numbered from 0 to this, in `step` and in `evaluate`.
   int64_t events = 0;
   int64_t evaluateEvents = 0;
+  /// Memory of the host for stashes that live there, which is pinned.
+  int64_t hostBytes = 0;
 };
 
 /// Who does something together.

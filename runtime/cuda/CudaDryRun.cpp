@@ -243,14 +243,17 @@ static std::string allStreamsText(const Program &program,
                                   const Placement &placement) {
   std::vector<int64_t> counts;
   int64_t sum = 0;
-  bool collects = false, copies = false;
+  bool collects = false, copies = false, offloads = false;
   for (const GpuUse &use : placement.gpus)
     copies |= use.memory.inputsAhead > 0;
   for (size_t rank = 0; rank < program.ranks.size(); ++rank) {
     const bool isMember = isInGroups(program, rank);
     collects |= isMember;
+    const bool isOffloading = program.ranks[rank].hostBytes > 0;
+    offloads |= isOffloading;
     counts.push_back(1 + program.ranks[rank].sendsTo.size() +
-                     sendersTo(program, rank).size() + isMember);
+                     sendersTo(program, rank).size() + isMember +
+                     2 * isOffloading);
     sum += counts.back() * program.replicas;
   }
   const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
@@ -263,6 +266,8 @@ static std::string allStreamsText(const Program &program,
     text += ", one for each link to or from the rank";
   if (collects)
     text += ", one for all of its groups";
+  if (offloads)
+    text += ", two that copy stashes to the host and back";
   return text + (copies
                      ? "; beside them one that copies inputs of the next step"
                      : "");
@@ -325,6 +330,8 @@ std::string pipewright::runtime::streamsText(const Program &program,
     streams += ", from rank " + std::to_string(peer);
   if (isInGroups(program, number))
     streams += ", collective";
+  if (rank.hostBytes > 0)
+    streams += ", to the host, from the host";
   return streams + "; " + counted(rank.events, "event") + " in a step, " +
          groupedText(rank.evaluateEvents) + " in an evaluation";
 }

@@ -174,7 +174,8 @@ PinnedMemory::PinnedMemory(int64_t bytes) : size(bytes) {
   const CUresult result = cudaDriver().cuMemAllocHost(&pointer, bytes);
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     fail("the host has not the ", groupedText(bytes),
-         " bytes of pinned memory that inputs and losses need");
+         " bytes of pinned memory that inputs, losses and stashes on the host "
+         "need");
   checkCuda(result, "cuMemAllocHost");
   std::memset(pointer, 0, bytes);
 }

@@ -160,6 +160,9 @@ struct DeviceRank::Parts {
   std::shared_ptr<Device> device;
   DeviceMemory memory, stepState, workspace;
   Arena arena;
+  /// Stashes that live on the host, and addresses there.
+  PinnedMemory offloaded;
+  Arena onHost;
   Mailbox mailbox;
   GradientSquares squares;
   /// Inputs of steps, which take turns, and of evaluations.
@@ -176,6 +179,8 @@ struct DeviceRank::Parts {
   std::vector<CUstream> sending, receiving;
   /// Null where the rank is in no group.
   CUstream collecting = nullptr;
+  /// Null where no stash lives on the host.
+  CUstream offloading = nullptr, fetching = nullptr;
   std::vector<CUstream> streams;
   std::vector<EventSlot> events;
   /// Whether the events keep times.

@@ -35,10 +35,11 @@ DeviceRank::Parts::Parts(const Program &program, int64_t process,
       memory(*device, program.ranks.at(number).arenaBytes, "arena"),
       stepState(*device, sizeof(StepState), "state of the step"),
       arena(reinterpret_cast<void *>(memory.address()), memory.bytes()),
-      mailbox(program), squares(*device, program, number),
-      sending(program.ranks.size()), receiving(program.ranks.size()),
-      graphs(settings.graphs), chaos(settings.chaos, process),
-      links(std::move(connected)),
+      offloaded(program.ranks.at(number).hostBytes),
+      onHost(offloaded.data(), offloaded.bytes()), mailbox(program),
+      squares(*device, program, number), sending(program.ranks.size()),
+      receiving(program.ranks.size()), graphs(settings.graphs),
+      chaos(settings.chaos, process), links(std::move(connected)),
       watchdog(
           settings.timeout, process, [this] { return inspectPosition(); },
           [this] { links->abort(); }) {
@@ -62,6 +63,10 @@ DeviceRank::Parts::Parts(const Program &program, int64_t process,
         receiving[peer] = create(highest);
   if (isInGroups(program, number))
     collecting = create(highest);
+  // Only tasks of this rank wait for them.
+  if (program.ranks[number].hostBytes > 0)
+    for (CUstream *copying : {&offloading, &fetching})
+      *copying = create(lowest);
   reserveStaging(Staging::bytesOfStep(program, number));
   const RankProgram &own = program.ranks[number];
   const int64_t known = std::max(own.events, own.evaluateEvents);
@@ -145,6 +150,12 @@ CUstream DeviceRank::Parts::handle(Stream stream) const {
     if (!collecting)
       fail("a collective of no group: the program was compiled without it");
     return collecting;
+  }
+  if (stream.kind == Stream::Kind::ToHost ||
+      stream.kind == Stream::Kind::FromHost) {
+    if (!offloading)
+      fail("a copy to the host: the program was compiled without memory there");
+    return stream.kind == Stream::Kind::ToHost ? offloading : fetching;
   }
   const bool isSend = stream.kind == Stream::Kind::Send;
   CUstream found = (isSend ? sending : receiving).at(stream.peer);
@@ -265,6 +276,40 @@ void DeviceRank::postReceive(int64_t peer, Buffer buffer, int64_t event) {
   post(/*isSend=*/false, peer, buffer, event);
 }
 
+/// The event is recorded behind the copy.
+template <class Copy>
+void DeviceRank::copy(Stream stream, int64_t bytes, int64_t event,
+                      const Copy &enqueue) {
+  CUstream handle = parts->handle(stream);
+  parts->chaos.strike(handle);
+  CUevent begin = parts->traced ? parts->trace.mark(handle) : nullptr;
+  if (bytes > 0)
+    enqueue(handle);
+  record(stream, event);
+  CUevent done = parts->slot(event).handle;
+  if (parts->traced)
+    parts->trace.add(
+        {Trace::Category::Copy, stream == toHost ? "to" : "from", -1}, begin,
+        done);
+  parts->log.transfer(stream, bytes, done);
+}
+
+void DeviceRank::copyToHost(Buffer stash, Buffer host, int64_t event) {
+  copy(toHost, stash.bytes, event, [&](CUstream handle) {
+    PIPEWRIGHT_CUDA(cuMemcpyDtoHAsync(parts->onHost.resolve(host),
+                                      addressOf(device<void>(stash)),
+                                      stash.bytes, handle));
+  });
+}
+
+void DeviceRank::copyFromHost(Buffer host, Buffer stash, int64_t event) {
+  copy(fromHost, stash.bytes, event, [&](CUstream handle) {
+    PIPEWRIGHT_CUDA(cuMemcpyHtoDAsync(addressOf(device<void>(stash)),
+                                      parts->onHost.resolve(host), stash.bytes,
+                                      handle));
+  });
+}
+
 /// A collective, or in a rehearsal the event of one.
 void DeviceRank::postCollective(const GroupRequest &request) {
   const auto &[kind, group, type, range, scratch, root, event] = request;
@@ -375,7 +420,7 @@ int64_t DeviceRank::aheadBytes() const { return parts->ahead.bytes(); }
 int64_t DeviceRank::pinnedBytes() const {
   return parts->steps[0].bytes() + parts->steps[1].bytes() +
          parts->evaluations.bytes() + parts->mailbox.memory.bytes() +
-         parts->squares.onHost.bytes();
+         parts->squares.onHost.bytes() + parts->offloaded.bytes();
 }
 int64_t DeviceRank::graphs() const { return parts->graphs.count(); }
 

@@ -88,6 +88,11 @@ public:
   void postSend(int64_t peer, Buffer buffer, int64_t event);
   void postReceive(int64_t peer, Buffer buffer, int64_t event);
 
+  /// Copies a stash to the host's memory, of which `host` is a range, or back.
+  /// Never block. `event` is recorded when the copy is over.
+  void copyToHost(Buffer stash, Buffer host, int64_t event);
+  void copyFromHost(Buffer host, Buffer stash, int64_t event);
+
   /// Records the event behind what the stream has got so far.
   void record(Stream stream, int64_t event);
   /// Makes the stream wait for the event.
@@ -147,6 +152,8 @@ private:
 
   void *resolve(Buffer buffer);
   void post(bool isSend, int64_t peer, Buffer buffer, int64_t event);
+  template <class Copy>
+  void copy(Stream stream, int64_t bytes, int64_t event, const Copy &enqueue);
   /// With an event like that of a transfer; a GPU needs no scratch memory.
   void postCollective(const GroupRequest &request) override;
   void run(bool evaluation, const EntryPoint &function);

@@ -8,9 +8,17 @@
 namespace pipewright::runtime {
 
 /// Names a stream of a rank: tasks run on `compute`, each directed link has
-/// one of its own, and so have all collectives together.
+/// one of its own, and so have all collectives together, and copies to the
+/// host's memory and back.
 struct Stream {
-  enum class Kind : uint8_t { Compute, Send, Receive, Collective };
+  enum class Kind : uint8_t {
+    Compute,
+    Send,
+    Receive,
+    Collective,
+    ToHost,
+    FromHost
+  };
   Kind kind = Kind::Compute;
   /// The other end of the link.
   int64_t peer = -1;
@@ -20,6 +28,8 @@ struct Stream {
 
 inline constexpr Stream compute = {};
 inline constexpr Stream collective = {Stream::Kind::Collective, -1};
+inline constexpr Stream toHost = {Stream::Kind::ToHost, -1};
+inline constexpr Stream fromHost = {Stream::Kind::FromHost, -1};
 constexpr Stream sendTo(int64_t peer) { return {Stream::Kind::Send, peer}; }
 constexpr Stream receiveFrom(int64_t peer) {
   return {Stream::Kind::Receive, peer};

@@ -71,6 +71,10 @@ static std::string streamText(Stream stream) {
     return "receive from rank " + std::to_string(stream.peer);
   case Stream::Kind::Collective:
     return "collective";
+  case Stream::Kind::ToHost:
+    return "copy to the host";
+  case Stream::Kind::FromHost:
+    return "copy from the host";
   }
   return "";
 }

@@ -73,6 +73,11 @@ static int64_t transferRow(int64_t rank, const char *verb, int64_t peer) {
 /// And one for its collectives, behind those.
 static int64_t collectiveRow(int64_t rank) { return 1000000 * (rank + 2) - 1; }
 
+/// And two for copies to the host and back, in front of that.
+static int64_t copyRow(int64_t rank, const char *direction) {
+  return collectiveRow(rank) - (direction[0] == 't' ? 2 : 1);
+}
+
 std::string Trace::toJson(int64_t rank) const {
   const std::string self = "rank " + std::to_string(rank);
   std::string text = nameRow(rank, self);
@@ -104,6 +109,12 @@ std::string Trace::toJson(int64_t rank) const {
       row = collectiveRow(rank);
       if (named.insert(row).second)
         text += nameRow(row, self + " collectives");
+    } else if (event.category == Category::Copy) {
+      category = "copy";
+      name = std::string("copy ") + event.kind + " host";
+      row = copyRow(rank, event.kind);
+      if (named.insert(row).second)
+        text += nameRow(row, self + " " + event.kind + " host");
     } else {
       category = "transfer";
       name = std::string(event.kind) + " " + peer;

@@ -42,13 +42,22 @@ public:
                       Clock::time_point since);
 
   /// Transfers and collectives are from when this rank was ready for them.
-  enum class Category { Task, Wait, Transfer, CollectiveWait, Collective };
+  enum class Category {
+    Task,
+    Wait,
+    Transfer,
+    CollectiveWait,
+    Collective,
+    Copy
+  };
   /// What something is and is about.
   struct Label {
     Category category;
-    /// The kind of a task or a collective, or "send" or "receive".
+    /// The kind of a task or a collective, "send" or "receive", or of a copy
+    /// between a GPU and its host "to" or "from".
     const char *kind;
-    /// A task's stage and micro-batch; else the peer, or the group.
+    /// A task's stage and micro-batch; else the peer, or the group; of a copy
+    /// -1.
     int64_t first, second = -1;
   };
   /// What a GPU did, known afterwards.

@@ -42,6 +42,10 @@ static void reportRank(Report &report, const Program &program, int64_t number) {
     what.resize(std::max<size_t>(what.size(), 32), ' ');
     report.line(what + " " + bytesText(static_cast<double>(memory.bytes)));
   }
+  if (rank.hostBytes > 0)
+    report.line("pinned memory of the host for stashes " +
+                groupedText(rank.hostBytes) + " bytes (" +
+                bytesText(static_cast<double>(rank.hostBytes)) + ")");
   std::string inputs;
   for (int64_t input : rank.inputs)
     if (program.inputs[input].isData())

@@ -69,6 +69,8 @@ struct CompileOptions {
       return 0;
     return loops > pipelines.scheduled.zeroBuffers && !clipNorm ? 3 : 1;
   }
+  /// The share of its stashes that a rank may have on its host.
+  double offload = 0;
   /// Where the schedule is to be chosen: the numbers of stages to choose from.
   std::vector<int64_t> stageChoices;
   /// The schedule, found.
@@ -120,8 +122,10 @@ struct CompileOptions {
 
   /// What the schedule is asked for.
   schedules::ScheduleOptions sizes() const {
-    return policy.with(
+    schedules::ScheduleOptions sizes = policy.with(
         {pipelines.scheduled.ranks, pipelines.staged.stages, microBatches});
+    sizes.offload = offload;
+    return sizes;
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include "passes/pipe/staged/StageAssignment.h"
 #include "passes/pipe/staged/StageWords.h"
+#include "passes/schedules/HostMoves.h"
 #include "support/Text.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/Profile.h"
@@ -54,6 +55,26 @@ static llvm::Error readRemat(const OptionSpelling &row,
   return llvm::Error::success();
 }
 
+static llvm::Error readOffload(const OptionSpelling &row,
+                               const OptionValues &given,
+                               CompileOptions &options) {
+  const llvm::StringRef text = given[row.name];
+  llvm::Expected<double> share = schedules::parseOffload(text);
+  if (!share)
+    return option::fail("--", row.name, " ", llvm::toString(share.takeError()));
+  if (*share > 0 && !options.target->hasStreams())
+    return option::fail("--", row.name, " ", text, " is for --target cuda: on ",
+                        options.target->noun(),
+                        " stashes are in the host's memory already");
+  if (*share > 0 && options.pipelines.staged.earlyRecompute)
+    return option::fail("--", row.name, " ", text,
+                        " moves stashes that --early-recompute needs before "
+                        "they are back; leave one of both out");
+  options.pipelines.scheduled.offload = text.str();
+  options.offload = *share;
+  return llvm::Error::success();
+}
+
 std::vector<CompileRow> pipewright::tool::stageRows() {
   return {
       decidedAt(
@@ -97,5 +118,13 @@ std::vector<CompileRow> pipewright::tool::stageRows() {
                  recordFlag,
                  option::flag([](CompileOptions &options) -> auto & {
                    return options.pipelines.staged.earlyRecompute;
-                 })})};
+                 })}),
+      decidedAt(Level::Scheduled,
+                {{"offload", "SHARE",
+                  "On GPUs: stashes that live in the host's memory from their "
+                  "forward to their backward: none, auto (as many as copies "
+                  "bring back in time), or at most 1% to 100% of each rank's",
+                  "none"},
+                 recordGiven,
+                 readOffload})};
 }

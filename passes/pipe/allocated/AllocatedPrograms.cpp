@@ -163,6 +163,16 @@ LogicalResult ProgramBuffersVerifier::verifyNextStep(RankOp program) {
 LogicalResult ProgramBuffersVerifier::verifyInArena(Operation &op,
                                                     BufferAttr buffer,
                                                     bool isFixed) {
+  auto move = dyn_cast<MoveOp>(op);
+  if (move && move.isToHost()) {
+    if (buffer.getSpace() != BufferSpace::host ||
+        buffer.getOffset() + buffer.getBytes() >
+            static_cast<int64_t>(arena.op.getHostBytes()))
+      return op.emitOpError("expects a buffer within ")
+             << arena.op.getHostBytes() << " bytes of the host, but got "
+             << buffer;
+    return success();
+  }
   if (buffer.getSpace() != BufferSpace::arena ||
       buffer.getOffset() + buffer.getBytes() >
           static_cast<int64_t>(arena.op.getBytes()))
@@ -222,6 +232,9 @@ ProgramBuffersVerifier::writesOf(Operation &op) {
             StashLayout(stages.stageOf(task.getStageAttr()), result.getType())
                 .bytes);
     }
+  } else if (auto move = dyn_cast<MoveOp>(op)) {
+    given = move.getBuffersAttr();
+    sizes.push_back(StashLayout(stages.stageOf(move.getStageAttr())).bytes);
   } else if (auto together = dyn_cast<CollectiveOp>(op)) {
     FailureOr<int64_t> scratch = scratchOf(together);
     if (failed(scratch))
@@ -329,6 +342,14 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
     receiving.remove(wait.getValue());
     return success();
   }
+  if (auto wait = dyn_cast<WaitMoveOp>(op)) {
+    sending.remove(wait.getValue());
+    receiving.remove(wait.getValue());
+    // Still what was to be copied, and there.
+    if (failed(memory.read(&op, wait.getMove().getValue())))
+      return failure();
+    return memory.read(&op, wait.getValue());
+  }
 
   SmallVector<BufferAttr> reads;
   for (Value operand : op.getOperands()) {
@@ -384,6 +405,16 @@ LogicalResult ProgramBuffersVerifier::verifyOp(Operation &op) {
   if (auto post = dyn_cast<PostReceiveOp>(op)) {
     receiving.add(post.getResult(), writes->front());
     memory.write(post.getResult(), writes->front());
+    return success();
+  }
+  if (auto move = dyn_cast<MoveOp>(op)) {
+    if (reads.front().getBytes() != writes->front().getBytes())
+      return op.emitOpError("expects to copy as many bytes as it takes, but "
+                            "takes ")
+             << reads.front() << " and makes " << writes->front();
+    sending.add(move.getResult(), reads.front());
+    receiving.add(move.getResult(), writes->front());
+    memory.write(move.getResult(), writes->front());
     return success();
   }
   if (auto together = dyn_cast<CollectiveOp>(op)) {

@@ -25,8 +25,9 @@ namespace {
 /// One rank's program.
 class ProgramStreams {
 public:
-  ProgramStreams(RankOp program, ArenaAccesses accesses)
-      : program(program), accesses(std::move(accesses)) {}
+  ProgramStreams(RankOp program, const Stages &stages, ArenaOp arena)
+      : program(program), accesses(stages, arena),
+        arenaBytes(static_cast<int64_t>(arena.getBytes())) {}
 
   LogicalResult assign();
 
@@ -37,6 +38,7 @@ private:
 
   RankOp program;
   ArenaAccesses accesses;
+  int64_t arenaBytes;
   /// Numbers of streams, in the order in which they are used.
   llvm::MapVector<StreamAttr, size_t> streams;
   /// Parallel: the ops that run on streams, what they do, and for whom each
@@ -58,10 +60,15 @@ static void eraseEvents(RankOp program) {
   }
 }
 
-static std::vector<ByteRange> rangesOf(ArrayRef<BufferAttr> buffers) {
+/// On one line of bytes, where the host's memory is behind the arena.
+static std::vector<ByteRange> rangesOf(ArrayRef<BufferAttr> buffers,
+                                       int64_t arenaBytes) {
   std::vector<ByteRange> ranges;
   for (BufferAttr buffer : buffers)
-    ranges.push_back({buffer.getOffset(), buffer.getBytes()});
+    ranges.push_back(
+        {buffer.getOffset() +
+             (buffer.getSpace() == BufferSpace::host ? arenaBytes : 0),
+         buffer.getBytes()});
   return ranges;
 }
 
@@ -75,7 +82,8 @@ LogicalResult ProgramStreams::collect() {
     size_t stream =
         streams.insert({op.getWorkStream(), streams.size()}).first->second;
     ops.push_back(op);
-    works.push_back({stream, rangesOf(found->reads), rangesOf(found->writes)});
+    works.push_back({stream, rangesOf(found->reads, arenaBytes),
+                     rangesOf(found->writes, arenaBytes)});
   }
   return success();
 }
@@ -144,7 +152,7 @@ public:
     for (RankOp program : module.getOps<RankOp>()) {
       FailureOr<ArenaOp> arena = arenaOf(program);
       if (failed(arena) ||
-          failed(ProgramStreams(program, {*stages, *arena}).assign()))
+          failed(ProgramStreams(program, *stages, *arena).assign()))
         return signalPassFailure();
     }
   }

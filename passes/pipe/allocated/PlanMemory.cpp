@@ -2,13 +2,14 @@
 //
 // One arena per rank: what lives for ever, then the values of the rank's
 // program, packed by their lives, then one workspace that the bodies of all its
-// stages share. Training and evaluation use the same space behind the fixed
-// part.
+// stages share. Values in the memory of the rank's host are packed apart.
+// Training and evaluation use the same space behind the fixed part.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
 #include "passes/pipe/allocated/BodyPlan.h"
+#include "passes/pipe/allocated/ProgramPlan.h"
 #include "passes/step/StepOrder.h"
 #include "passes/step/WeightVersions.h"
 
@@ -22,187 +23,6 @@ namespace pipewright::pipe {
 using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
-
-namespace {
-
-/// The bytes that a rank's collective works on.
-static int64_t bytesOf(const Stages &stages, const ArenaLayout &layout,
-                       CollectiveOp op) {
-  int32_t stage = stages.numberOf(op.getStageName());
-  const ArenaLayout::Optimizer *optimizer = layout.optimizerOf(stage);
-  if (op.getWeight() && !op.isOfPart())
-    return layout.placeOf(stage, *op.getWeight()).weight.bytes;
-  if (!optimizer)
-    return 0;
-  if (op.getWeight()) {
-    const std::optional<size_t> bucket =
-        bucketAlone(stages, stage, op.getWeightAttr());
-    if (!bucket)
-      return 0;
-    const int64_t bytes = optimizer->buckets.empty()
-                              ? optimizer->weights.bytes
-                              : optimizer->buckets[*bucket];
-    return bytes / programOf(op->getParentOfType<ModuleOp>()).replicas;
-  }
-  return op.getBucket() && *op.getBucket() < optimizer->buckets.size()
-             ? optimizer->buckets[*op.getBucket()]
-             : optimizer->weights.bytes;
-}
-
-/// The bytes of a result that has bytes of its own: a tensor, one that will be
-/// received, what tasks keep for each other; and those that a collective needs.
-static int64_t bytesOf(const Stages &stages, const ArenaLayout &layout,
-                       OpResult result) {
-  if (auto together = dyn_cast<CollectiveOp>(result.getOwner()))
-    return together.scratchBytes(bytesOf(stages, layout, together));
-  Type type = result.getType();
-  if (auto tensor = dyn_cast<RankedTensorType>(type))
-    return byteSize(tensor);
-  if (auto pending = dyn_cast<PendingType>(type))
-    return byteSize(pending.getTensor());
-  auto op = cast<StepOpInterface>(result.getOwner());
-  return StashLayout(stages.stageOf(op.getStageName()), type).bytes;
-}
-
-/// The values of one `pipe.rank`.
-class ProgramPlan {
-public:
-  /// `spare` is that of the pass's option `link-buffers`.
-  ProgramPlan(const Stages &stages, const ArenaLayout &layout, RankOp program,
-              int64_t spare);
-
-  int64_t bytes() const { return plan.bytes; }
-
-  /// Sets the buffers of all ops, the values beginning at `base`.
-  void write(const Stages &stages, const ArenaLayout &layout, int64_t base);
-
-private:
-  int64_t lastUse(Value value) const;
-  void add(Value value, int64_t last, int64_t bytes);
-  void place(int64_t spare);
-
-  RankOp program;
-  llvm::DenseMap<Operation *, int64_t> pointOf;
-  /// The values that have bytes of their own, and the index of each.
-  std::vector<Value> values;
-  llvm::DenseMap<Value, size_t> indices;
-  std::vector<BufferLife> lives;
-  MemoryPlan plan;
-};
-
-} // namespace
-
-/// A value that is sent is in use until the send is complete; one that is
-/// received, from the post on; one that a task takes, until its last part.
-int64_t ProgramPlan::lastUse(Value value) const {
-  int64_t last = pointOf.at(value.getDefiningOp());
-  for (Operation *user : value.getUsers()) {
-    auto task = dyn_cast<TaskOp>(user);
-    last = std::max(last, pointOf.at(task ? task.getLastPart() : user));
-    for (OpResult result : user->getResults())
-      if (cast<StepOpInterface>(user).getResultBytes(result).kind ==
-          ResultBytes::Kind::OfOperand)
-        last = std::max(last, lastUse(result));
-  }
-  return last;
-}
-
-void ProgramPlan::add(Value value, int64_t last, int64_t bytes) {
-  indices[value] = lives.size();
-  values.push_back(value);
-  lives.push_back({pointOf.at(value.getDefiningOp()), last, bytes});
-}
-
-/// The link that takes a value to another rank, or brings it from there:
-/// whether it is sent, and the peer. None of values that stay, and of stashes
-/// that are elsewhere meanwhile.
-static std::optional<std::pair<bool, int64_t>> linkOf(Value value) {
-  if (auto post = value.getDefiningOp<PostReceiveOp>()) {
-    for (Operation *wait : value.getUsers())
-      if (llvm::any_of(wait->getUsers(), llvm::IsaPred<HoldOp>))
-        return std::nullopt;
-    return std::pair(false, static_cast<int64_t>(post.getPeer()));
-  }
-  for (Operation *user : value.getUsers())
-    if (auto post = dyn_cast<PostSendOp>(user))
-      return std::pair(true, static_cast<int64_t>(post.getPeer()));
-  return std::nullopt;
-}
-
-/// With spare buffers, what goes over a link has bytes of its own, behind all
-/// others: apart for each size.
-void ProgramPlan::place(int64_t spare) {
-  std::map<std::tuple<bool, int64_t, int64_t>, std::vector<size_t>> ofLinks;
-  std::vector<size_t> others;
-  for (size_t index = 0; index < lives.size(); ++index)
-    if (auto link = spare > 0 ? linkOf(values[index]) : std::nullopt;
-        link && lives[index].bytes > 0)
-      ofLinks[{link->first, link->second, lives[index].bytes}].push_back(index);
-    else
-      others.push_back(index);
-  auto livesOf = [&](ArrayRef<size_t> indices) {
-    return llvm::map_to_vector(indices,
-                               [&](size_t index) { return lives[index]; });
-  };
-  plan.offsets.resize(lives.size());
-  auto put = [&](ArrayRef<size_t> indices, const MemoryPlan &part) {
-    const int64_t begin = alignedSize(plan.bytes);
-    for (auto [index, offset] : llvm::zip_equal(indices, part.offsets))
-      plan.offsets[index] = begin + offset;
-    if (part.bytes > 0)
-      plan.bytes = begin + part.bytes;
-  };
-  put(others, planMemory(livesOf(others), kBufferAlignment));
-  for (const auto &[link, indices] : ofLinks)
-    put(indices, planInTurns(livesOf(indices), spare, kBufferAlignment));
-}
-
-ProgramPlan::ProgramPlan(const Stages &stages, const ArenaLayout &layout,
-                         RankOp program, int64_t spare)
-    : program(program) {
-  for (auto [point, op] : llvm::enumerate(*program.getBody()))
-    pointOf[&op] = point;
-  for (auto op : program.getBody()->getOps<StepOpInterface>())
-    for (OpResult result : op->getResults()) {
-      ResultBytes::Kind kind = op.getResultBytes(result).kind;
-      if (kind == ResultBytes::Kind::Own)
-        add(result, lastUse(result), bytesOf(stages, layout, result));
-      else if (kind == ResultBytes::Kind::Scratch)
-        add(result, pointOf.at(cast<CollectiveOp>(*op).getWait()),
-            bytesOf(stages, layout, result));
-    }
-  place(spare);
-}
-
-void ProgramPlan::write(const Stages &stages, const ArenaLayout &layout,
-                        int64_t base) {
-  MLIRContext *context = program.getContext();
-  auto placeOf = [&](StepOpInterface op,
-                     OpResult result) -> ArenaLayout::Range {
-    ResultBytes bytes = op.getResultBytes(result);
-    if (indices.contains(result)) {
-      size_t index = indices.at(result);
-      return {base + plan.offsets[index], lives[index].bytes};
-    }
-    const ArenaLayout::Place &place = layout.placeOf(
-        stages.numberOf(op.getStageName()), bytes.weight.getValue());
-    return bytes.kind == ResultBytes::Kind::Weight ? place.weight
-                                                   : *place.gradient;
-  };
-  for (auto op : program.getBody()->getOps<StepOpInterface>()) {
-    SmallVector<Attribute> buffers;
-    for (OpResult result : op->getResults()) {
-      if (!op.getResultBytes(result).isPlanned())
-        continue;
-      ArenaLayout::Range range = placeOf(op, result);
-      buffers.push_back(BufferAttr::get(context, BufferSpace::arena,
-                                        range.offset, range.bytes));
-    }
-    // A task says so, too, where it has none.
-    if (!buffers.empty() || isa<TaskOp>(op))
-      op.setPlannedBuffers(ArrayAttr::get(context, buffers));
-  }
-}
 
 namespace {
 
@@ -454,7 +274,11 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
       body.write(layout, stage, plan->workspaceAfter(values));
   }
 
-  auto arena = ArenaOp::create(builder, module.getLoc(), rank, layout.bytes());
+  int64_t hostBytes = 0;
+  for (const ProgramPlan &program : train.programs)
+    hostBytes = std::max(hostBytes, program.hostBytes());
+  auto arena = ArenaOp::create(builder, module.getLoc(), rank, layout.bytes(),
+                               hostBytes);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&arena.getBodyRegion().emplaceBlock());
   layout.emit(builder, stages);

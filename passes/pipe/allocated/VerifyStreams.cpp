@@ -77,8 +77,8 @@ private:
                            StringRef stage, bool weights, bool gradients);
   LogicalResult useInBody(TaskOp task, Operation &op, Value value, bool writes);
 
-  LogicalResult report(const Access &now, const Access &before, int64_t begin,
-                       int64_t end);
+  LogicalResult report(const Access &now, const Access &before,
+                       BufferSpace space, int64_t begin, int64_t end);
   std::string nameOf(Operation *op);
 
   const Stages &stages;
@@ -96,8 +96,9 @@ private:
   std::map<std::pair<BufferSpace, int64_t>, BufferAttr> frame;
   /// The task that runs, or its part.
   Operation *part = nullptr;
-  /// The last write to each byte and what has used it since.
-  RangeMap<SmallVector<Access, 2>> memory;
+  /// The last write to each byte and what has used it since: in the arena, and
+  /// in the host's memory.
+  RangeMap<SmallVector<Access, 2>> memory, onHost;
 };
 
 } // namespace
@@ -113,6 +114,10 @@ static StreamAttr streamOf(Operation &op) {
       })
       .Case<RecordEventOp, WaitEventOp>(
           [](auto typed) { return typed.getStream(); })
+      .Case([&](MoveOp move) {
+        return move.isToHost() ? StreamAttr::toHost(context)
+                               : StreamAttr::fromHost(context);
+      })
       .Case([&](CollectiveOp) { return StreamAttr::collective(context); })
       .Default([&](Operation *) { return StreamAttr::compute(context); });
 }
@@ -126,7 +131,8 @@ std::string RaceDetector::nameOf(Operation *op) {
 }
 
 LogicalResult RaceDetector::report(const Access &now, const Access &before,
-                                   int64_t begin, int64_t end) {
+                                   BufferSpace space, int64_t begin,
+                                   int64_t end) {
   auto streamName = [&](const Access &access) {
     return std::next(streams.begin(), access.stream)->first.describe();
   };
@@ -134,7 +140,8 @@ LogicalResult RaceDetector::report(const Access &now, const Access &before,
       now.op->emitError("data race on rank ")
       << program.getRank() << ": " << nameOf(now.op) << " on stream '"
       << streamName(now) << "' " << (now.writes ? "writes" : "reads")
-      << " bytes " << begin << " to " << end - 1 << " of the arena, which "
+      << " bytes " << begin << " to " << end - 1 << " of the "
+      << (space == BufferSpace::host ? "host's memory" : "arena") << ", which "
       << nameOf(before.op) << " on stream '" << streamName(before) << "' "
       << (before.writes ? "writes" : "reads") << ", and no event orders them";
   diagnostic.attachNote(before.op->getLoc()) << "the other one is here";
@@ -145,12 +152,12 @@ LogicalResult RaceDetector::report(const Access &now, const Access &before,
 // Streams and events
 //===----------------------------------------------------------------------===//
 
-/// The streams are `compute`, those of the links that the rank uses, and that
-/// of its collectives.
+/// The streams are `compute`, those of the links that the rank uses, that of
+/// its collectives, and those of its copies to the host and back.
 LogicalResult RaceDetector::collectStreams() {
   streams.insert({StreamAttr::compute(program.getContext()), 0});
   for (Operation &op : *program.getBody())
-    if (isa<PostSendOp, PostReceiveOp, CollectiveOp>(op))
+    if (isa<PostSendOp, PostReceiveOp, CollectiveOp, MoveOp>(op))
       streams.insert({streamOf(op), streams.size()});
   for (Operation &op : *program.getBody())
     if (!streams.contains(streamOf(op)))
@@ -182,7 +189,7 @@ LogicalResult RaceDetector::wait(WaitEventOp op) {
            << op.getEvent() << ", which nothing before it records";
   Operation *recorder = found->second.recorder;
   // (M2)
-  if (isa<PostSendOp, PostReceiveOp, CollectiveOp>(recorder) &&
+  if (isa<PostSendOp, PostReceiveOp, CollectiveOp, MoveOp>(recorder) &&
       !waitedFor.contains(recorder->getResult(0))) {
     InFlightDiagnostic diagnostic =
         op.emitOpError("waits for the ")
@@ -221,7 +228,7 @@ LogicalResult RaceDetector::use(Operation *op, BufferAttr buffer, bool writes) {
     for (const Access &access : before)
       if (succeeded(result) && (writes || access.writes) &&
           clock[access.stream] < access.time)
-        result = report(now, access, begin, end);
+        result = report(now, access, buffer.getSpace(), begin, end);
     // Whoever comes after this write comes after all before it. Of reads on
     // one stream, the last is the one to come after.
     llvm::erase_if(before, [&](const Access &access) {
@@ -229,7 +236,8 @@ LogicalResult RaceDetector::use(Operation *op, BufferAttr buffer, bool writes) {
     });
     before.push_back(now);
   };
-  memory.visit(buffer.getOffset(), buffer.getBytes(), check);
+  (buffer.getSpace() == BufferSpace::host ? onHost : memory)
+      .visit(buffer.getOffset(), buffer.getBytes(), check);
   return result;
 }
 
@@ -494,6 +502,16 @@ LogicalResult RaceDetector::verifyOp(Operation &op) {
       })
       .Case<WaitSendOp, WaitReceiveOp>([&](auto wait) {
         waitedFor.insert(wait.getPending());
+        return success();
+      })
+      .Case([&](MoveOp move) -> LogicalResult {
+        if (failed(use(move, move.getValue(), /*writes=*/false)) ||
+            failed(use(move, move.getResult(), /*writes=*/true)))
+          return failure();
+        return record(move, move.getEvent());
+      })
+      .Case([&](WaitMoveOp wait) {
+        waitedFor.insert(wait.getValue());
         return success();
       })
       .Case([&](CollectiveOp together) { return runCollective(together); })

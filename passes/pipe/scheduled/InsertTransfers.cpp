@@ -94,7 +94,7 @@ LogicalResult StepSplitter::run() {
       emit(rank, instruction);
   // Nothing has taken what these make.
   for (Operation &op : *step.getBody())
-    if (!isa<InputOp, TaskOp, GroupOpInterface>(op) &&
+    if (!isa<InputOp, TaskOp, GroupOpInterface, MoveOp, WaitMoveOp>(op) &&
         (op.getNumResults() == 0 ||
          !ranks[rankOf(&op)].values.contains(op.getResult(0))))
       copy(rankOf(&op), &op);
@@ -172,8 +172,14 @@ void StepSplitter::emit(int32_t rank, const RankInstruction &instruction) {
   case InstructionKind::PostCollective:
     return copy(rank, partOf(rank, instruction));
   case InstructionKind::PostCopy:
-  case InstructionKind::WaitCopy:
-    llvm_unreachable("pipe-schedule offloads no stashes");
+    return copy(rank, works[instruction.transfer.edge]->move);
+  case InstructionKind::WaitCopy: {
+    MoveOp move = works[instruction.transfer.edge]->move;
+    WaitMoveOp::create(builder, move.getLoc(),
+                       state.values.lookup(move.getResult()),
+                       move.getStageAttr());
+    return;
+  }
   case InstructionKind::WaitCollective: {
     GroupOpInterface part = partOf(rank, instruction);
     // Others are over when the program goes on.

@@ -1,4 +1,5 @@
-//===- MoveStashes.cpp - Stashes that another rank keeps ------------------===//
+//===- MoveStashes.cpp - Stashes that are elsewhere
+//-------------------------===//
 //
 // See MoveStashes.h.
 //
@@ -23,6 +24,16 @@ static Value stashOf(TaskOp forward) {
 }
 
 void pipewright::pipe::keepStashes(StepOp step) {
+  SmallVector<MoveOp> moves(step.getBody()->getOps<MoveOp>());
+  for (MoveOp move : moves)
+    if (!move.isToHost())
+      move.getResult().replaceAllUsesWith(
+          move.getValue().getDefiningOp<MoveOp>().getValue());
+  for (WaitMoveOp wait :
+       llvm::make_early_inc_range(step.getBody()->getOps<WaitMoveOp>()))
+    wait.erase();
+  for (MoveOp move : llvm::reverse(moves))
+    move.erase();
   SmallVector<HoldOp> holds(step.getBody()->getOps<HoldOp>());
   for (HoldOp hold : holds)
     if (isa<StashType>(hold.getResult().getType())) {
@@ -48,6 +59,25 @@ void pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
     return index.lookup(tasks[position]);
   };
   OpBuilder builder(step.getContext());
+  auto moveToHost = [&](const schedules::StashMove &move, Value stash) {
+    const int32_t rank = schedule.rankOfStage[move.stage];
+    FlatSymbolRefAttr own = stages.nameOf(move.stage);
+    auto bytes = RankedTensorType::get({StashLayout(stages.stageOf(own)).bytes},
+                                       builder.getI8Type());
+    auto copy = [&](Type type, Value value) {
+      return MoveOp::create(builder, stash.getLoc(), type, value, own,
+                            builder.getI64IntegerAttr(move.microBatch),
+                            /*buffers=*/ArrayAttr(), /*event=*/IntegerAttr())
+          .getResult();
+    };
+    builder.setInsertionPoint(firstFrom(rank, move.sent));
+    Value kept = copy(bytes, stash);
+    builder.setInsertionPoint(firstFrom(rank, move.gone));
+    WaitMoveOp::create(builder, stash.getLoc(), kept, own);
+    builder.setInsertionPoint(firstFrom(rank, move.fetched));
+    Value back = copy(stash.getType(), kept);
+    stash.replaceAllUsesExcept(back, kept.getDefiningOp());
+  };
   // What keepers hold, by move.
   SmallVector<Value> kept(schedule.moves.size());
   bool movesAny = false;
@@ -58,6 +88,10 @@ void pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
     if (!stash)
       continue;
     movesAny = true;
+    if (move.keeper.isHost()) {
+      moveToHost(move, stash);
+      continue;
+    }
     FlatSymbolRefAttr own = stages.nameOf(move.stage);
     FlatSymbolRefAttr keeper = stages.nameOf(static_cast<int32_t>(
         llvm::find(schedule.rankOfStage, *move.keeper.rank) -

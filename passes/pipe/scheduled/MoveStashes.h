@@ -1,4 +1,4 @@
-//===- MoveStashes.h - Stashes that another rank keeps ----------*- C++ -*-===//
+//===- MoveStashes.h - Stashes that are elsewhere ---------------*- C++ -*-===//
 
 #ifndef PIPEWRIGHT_PASSES_PIPE_SCHEDULED_MOVESTASHES_H
 #define PIPEWRIGHT_PASSES_PIPE_SCHEDULED_MOVESTASHES_H
@@ -12,8 +12,8 @@ void keepStashes(StepOp step);
 
 /// Writes the moves of a schedule (passes/schedules/StashMoves.h) into a step
 /// of training that is in its order: a `pipe.hold` each for the bytes, for the
-/// rank that keeps them, and for what comes back. Warns if stages stash
-/// nothing.
+/// rank that keeps them, and for what comes back; of those that the host keeps
+/// a `pipe.move` there and one back. Warns if stages stash nothing.
 void moveStashes(StepOp step, const Stages &stages,
                  const schedules::Schedule &schedule);
 

@@ -13,7 +13,8 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
     schedule with stale weights tasks get the `version` that they read, and
     updates stand where the schedule has them; the first task of a pair that the
     schedule means to run together gets `overlaps_next`. Stashes that the schedule
-    moves to other ranks and back (BPipe) are held there (`pipe.hold`). In
+    moves to other ranks and back (BPipe) are held there (`pipe.hold`); those that
+    live on the host (`offload`) are copied there and back (`pipe.move`). In
     evaluation each rank prefers its deepest stage that has something to do, so
     that few results wait.
 
@@ -35,7 +36,10 @@ def PipeSchedule : Pass<"pipe-schedule", "::mlir::ModuleOp"> {
     Option<"policy", "policy", "std::string", "\"\"",
            "Name of the schedule (default: the module's, else 1f1b)">,
     Option<"ranks", "ranks", "int64_t", "0",
-           "Number of ranks (default: the module's, else 1)">
+           "Number of ranks (default: the module's, else 1)">,
+    Option<"offload", "offload", "std::string", "\"none\"",
+           "Which stashes live in the host's memory: none, auto, or at most a "
+           "share of each rank's (50%)">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

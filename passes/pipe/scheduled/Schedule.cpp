@@ -10,6 +10,7 @@
 #include "passes/pipe/scheduled/MoveStashes.h"
 #include "passes/pipe/unrolled/SplitTasks.h"
 #include "passes/schedules/Checker.h"
+#include "passes/schedules/HostMoves.h"
 #include "passes/schedules/ListScheduler.h"
 #include "passes/schedules/files/FilePolicy.h"
 #include "passes/step/StepOrder.h"
@@ -169,6 +170,11 @@ public:
       options.costsAt = [&](ArrayRef<int32_t> rankOfStage) {
         return stages->costs(StepMode::train, rankOfStage);
       };
+    llvm::Expected<double> share = schedules::parseOffload(offload);
+    if (!share)
+      return fail(llvm::createStringError("offload " +
+                                          llvm::toString(share.takeError())));
+    options.offload = *share;
     options = chosen->with(options);
     llvm::Expected<schedules::Schedule> schedule = (*chosen)->build(options);
     if (!schedule)

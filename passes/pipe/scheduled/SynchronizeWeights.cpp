@@ -482,7 +482,7 @@ public:
       return signalPassFailure();
     for (StepOp step : module.getOps<StepOp>()) {
       bool isDone = llvm::any_of(*step.getBody(), [](Operation &op) {
-        return !isa<InputOp, TaskOp, HoldOp>(op);
+        return !isa<InputOp, TaskOp, HoldOp, MoveOp, WaitMoveOp>(op);
       });
       if (step.getMode() != StepMode::train || isDone)
         continue;

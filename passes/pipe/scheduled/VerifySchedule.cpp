@@ -47,7 +47,9 @@ private:
   RankInstruction read(CollectiveOp op, InstructionKind kind);
   RankInstruction read(ClipGradientsOp op, InstructionKind kind);
   int32_t groupNumber(schedules::RankGroup members);
+  RankInstruction read(MoveOp op, InstructionKind kind);
   LogicalResult verifyWaited(CollectiveOp op);
+  LogicalResult verifyWaited(MoveOp op);
   LogicalResult verifyParts(TaskOp task);
 
   const Stages &stages;
@@ -127,12 +129,29 @@ RankInstruction ProgramVerifier::read(CollectiveOp op, InstructionKind kind) {
                                    root);
 }
 
+RankInstruction ProgramVerifier::read(MoveOp op, InstructionKind kind) {
+  const std::string name = op.contentOf().describe() +
+                           (op.isToHost() ? " to" : " from") + " the host";
+  return RankInstruction::copy(kind, numbered(name, op.getMicroBatch()),
+                               /*bytes=*/0);
+}
+
+/// A stash is there, or on the host, when the program has waited for its copy.
+LogicalResult ProgramVerifier::verifyWaited(MoveOp op) {
+  WaitMoveOp wait = op.getWait();
+  for (Operation *user : op.getResult().getUsers())
+    if (wait && user != wait && user->isBeforeInBlock(wait))
+      return user->emitOpError("uses a stash before the program has waited for "
+                               "its copy");
+  return success();
+}
+
 /// Whether an op may use what a collective works on.
 static bool mayTouch(const Stages &stages, Operation *op,
                      CollectiveOp underWay) {
   auto stage = op->getAttrOfType<FlatSymbolRefAttr>("stage");
   if (stage != underWay.getStageAttr() ||
-      isa<InputOp, HoldOp, GradientOfOp, WeightOfOp>(op))
+      isa<InputOp, HoldOp, MoveOp, WaitMoveOp, GradientOfOp, WeightOfOp>(op))
     return false;
   // These read weights, and use no gradients.
   auto resume = dyn_cast<ResumeOp>(op);
@@ -300,6 +319,12 @@ ProgramVerifier::readList(RankOp program) {
     } else if (auto wait = dyn_cast<WaitCollectiveOp>(op)) {
       list.push_back(read(wait.getValue().getDefiningOp<CollectiveOp>(),
                           InstructionKind::WaitCollective));
+    } else if (auto move = dyn_cast<MoveOp>(op)) {
+      if (failed(verifyWaited(move)))
+        return failure();
+      list.push_back(read(move, InstructionKind::PostCopy));
+    } else if (auto wait = dyn_cast<WaitMoveOp>(op)) {
+      list.push_back(read(wait.getMove(), InstructionKind::WaitCopy));
     } else if (auto clip = dyn_cast<ClipGradientsOp>(op)) {
       list.push_back(read(clip, InstructionKind::PostCollective));
       list.push_back(read(clip, InstructionKind::WaitCollective));

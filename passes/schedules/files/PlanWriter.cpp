@@ -47,7 +47,7 @@ static Value bandwidthToJson(double bandwidth) {
   return std::isinf(bandwidth) ? Value(nullptr) : Value(bandwidth);
 }
 
-static Value costsToJson(const TaskCosts &costs) {
+static Value costsToJson(const TaskCosts &costs, bool hasCopies) {
   Array stages, links;
   for (const StageCosts &stage : costs.stages) {
     Object object{{"forward", stage.forward},
@@ -72,10 +72,9 @@ static Value costsToJson(const TaskCosts &costs) {
                 {"link_bandwidth", bandwidthToJson(costs.linkBandwidth)},
                 {"links", std::move(links)},
                 {"pair_factor", costs.pairFactor}};
-  if (const LinkCosts &link = costs.hostLink;
-      link.latency > 0 || std::isfinite(link.bandwidth)) {
-    object["host_latency"] = link.latency;
-    object["host_bandwidth"] = bandwidthToJson(link.bandwidth);
+  if (hasCopies) {
+    object["host_latency"] = costs.hostLink.latency;
+    object["host_bandwidth"] = bandwidthToJson(costs.hostLink.bandwidth);
   }
   if (const Hosts &hosts = costs.hosts; hosts.ranks > 0)
     object["hosts"] =
@@ -226,7 +225,10 @@ Value pipewright::schedules::planToJson(const PlanFile &plan) {
   if (!plan.edges.empty())
     object["edges"] = edgesToJson(plan.edges);
   if (plan.costs)
-    object["costs"] = costsToJson(*plan.costs);
+    object["costs"] = costsToJson(
+        *plan.costs, llvm::any_of(plan.timedWorks, [](const auto &timed) {
+          return timed.work.isCopy();
+        }));
   if (!plan.lists.empty())
     object["instructions"] = listsToJson(plan);
   if (!plan.times.empty())

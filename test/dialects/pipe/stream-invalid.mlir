@@ -30,7 +30,7 @@ pipe.rank 1 train {
 // -----
 
 pipe.rank 1 train {
-  // expected-error @below {{expects a stream, 'compute', 'collective', 'send to RANK' or 'receive from RANK', but got 'copy'}}
+  // expected-error @below {{expects a stream, 'compute', 'collective', 'to_host', 'from_host', 'send to RANK' or 'receive from RANK', but got 'copy'}}
   pipe.record_event 0 on copy
 }
 
@@ -44,6 +44,6 @@ pipe.rank 1 train {
 // -----
 
 pipe.rank 1 train {
-  // expected-error @below {{expects a rank at the other end of a link, and none (-1) for 'compute' and 'collective', but got receive and -1}}
+  // expected-error @below {{expects a rank at the other end of a link, and none (-1) for other streams, but got receive and -1}}
   pipe.record_event 0 on receive from -1
 }
