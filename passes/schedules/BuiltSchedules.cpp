@@ -12,6 +12,8 @@ static constexpr int64_t mostPairs = 1 << 17;
 static std::string keyOf(const Policy &policy, const ScheduleOptions &options) {
   std::string key = policy.maker(options).name().str() + " " +
                     std::to_string(options.microBatches);
+  if (options.offload > 0)
+    key += " offload " + std::to_string(options.offload);
   for (const auto &[name, value] : options.parameters)
     key += " " + name + "=" + std::to_string(value);
   return key;

@@ -170,11 +170,11 @@ static std::vector<std::vector<Task>> finalUpdates(const Schedule &shape) {
   return updates;
 }
 
-/// Puts the recomputation of what a backward, or its first half, needs right in
-/// front of that, where the order has none: there a rank waits for the
-/// gradient, which it does not need. A pair stays together. Micro-batches that
-/// keep their stash have none.
-static void addRecomputes(Schedule &schedule, const TaskCosts &costs) {
+/// Right in front of the backward, or of its first half, a rank waits for the
+/// gradient, which an R does not need. A pair stays together. Micro-batches
+/// that keep their stash have none.
+void pipewright::schedules::addRecomputes(Schedule &schedule,
+                                          const TaskCosts &costs) {
   auto key = [](const Task &task) {
     return std::pair(task.stage, task.microBatch);
   };

@@ -181,6 +181,10 @@ protected:
   llvm::Error checkLoops(const ScheduleOptions &options, int64_t loops) const;
 };
 
+/// Puts an R in front of each backward whose stash has to be computed again by
+/// a task of its own, where the order has none; `Policy::build` does so.
+void addRecomputes(Schedule &schedule, const TaskCosts &costs);
+
 struct PlanFile;
 
 /// A policy as the user chose it: `interleaved:group=8`.

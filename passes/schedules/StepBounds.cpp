@@ -33,25 +33,16 @@ public:
 
 /// What other stages wait for.
 static double backwardOf(const StageCosts &stage, BackwardForm form) {
-  switch (form) {
-  case BackwardForm::Whole:
-    return stage.backward;
-  case BackwardForm::Halves:
-    return stage.inputGradient;
-  case BackwardForm::Either:
-    return std::min(stage.backward, stage.inputGradient);
-  }
-  return 0;
+  return form == BackwardForm::Whole ? stage.backward : stage.inputGradient;
 }
 
 /// All tasks of a micro-batch.
 static double tasksOf(const StageCosts &stage, BackwardForm form) {
-  const double halves = stage.inputGradient + stage.weightGradient;
   const bool recomputes = stage.recomputesEarly && stage.window.count == 0;
   return stage.forward + (recomputes ? stage.recompute : 0) +
-         (form == BackwardForm::Whole    ? stage.backward
-          : form == BackwardForm::Halves ? halves
-                                         : std::min(stage.backward, halves));
+         (form == BackwardForm::Whole
+              ? stage.backward
+              : stage.inputGradient + stage.weightGradient);
 }
 
 double pipewright::schedules::leastStep(llvm::ArrayRef<int32_t> rankOfStage,

@@ -15,8 +15,8 @@
 
 namespace pipewright::schedules {
 
-/// How backwards run: each whole, each in halves, or some of them in halves.
-enum class BackwardForm : uint8_t { Whole, Halves, Either };
+/// How backwards run: each whole, or each in halves.
+enum class BackwardForm : uint8_t { Whole, Halves };
 
 /// A rank begins when forwards have passed on the way to one of its stages; and
 /// where backwards are whole, its last task is one, and others follow on the

@@ -52,19 +52,30 @@ class Model:
     and no head, so that all stages are alike."""
 
     FLOAT, INT64 = 1, 7
+    OPSET = 20
+    # By name, beside "x": type, and sizes behind that of the batch.
+    inputs = {}
 
     def __init__(self, layers, width, heads, positions):
-        self.nodes, self.tensors, self.width = [], [], width
-        self.constant("split", [4], self.INT64, struct.pack("<4q", 0, positions, heads, width // heads))
-        self.constant("merge", [3], self.INT64, struct.pack("<3q", 0, positions, width))
-        self.constant("scale", [], self.FLOAT, struct.pack("<f", (width // heads) ** -0.5))
+        self.nodes, self.tensors, self.width, self.heads = [], [], width, heads
+        self.begin(positions)
         value = "x"
         for layer in range(layers):
             value = self.layer(f"h.{layer}.", value)
-        values = [self.fields((1, name), (2, self.type_of(positions))) for name in ("x", value)]
+        rows = (self.FLOAT, (positions, width))
+        values = [self.fields((1, name), (2, self.type_of(*of)))
+                  for name, of in {value: rows, "x": rows, **self.inputs}.items()]
         graph = self.fields(*((1, node) for node in self.nodes), (2, "decoder"),
-                            *((5, tensor) for tensor in self.tensors), (11, values[0]), (12, values[1]))
-        self.bytes = self.fields((1, 9), (7, graph), (8, self.fields((1, ""), (2, 20))))
+                            *((5, tensor) for tensor in self.tensors),
+                            *((11, each) for each in values[1:]), (12, values[0]))
+        self.bytes = self.fields((1, 9), (7, graph), (8, self.fields((1, ""), (2, self.OPSET))))
+
+    def begin(self, positions):
+        """What all layers read."""
+        width, heads = self.width, self.heads
+        self.constant("split", [4], self.INT64, struct.pack("<4q", 0, positions, heads, width // heads))
+        self.constant("merge", [3], self.INT64, struct.pack("<3q", 0, positions, width))
+        self.constant("scale", [], self.FLOAT, struct.pack("<f", (width // heads) ** -0.5))
 
     @staticmethod
     def varint(number):
@@ -86,10 +97,10 @@ class Model:
                 out += cls.varint(number << 3 | 2) + cls.varint(len(value)) + value
         return out
 
-    def type_of(self, positions):
-        sizes = [(2, "batch"), (1, positions), (1, self.width)]
+    def type_of(self, kind, sizes):
+        sizes = [(2, "batch"), *((1, size) for size in sizes)]
         shape = self.fields(*((1, self.fields(size)) for size in sizes))
-        return self.fields((1, self.fields((1, self.FLOAT), (2, shape))))
+        return self.fields((1, self.fields((1, kind), (2, shape))))
 
     def constant(self, name, shape, kind, content):
         self.node("Constant", name,

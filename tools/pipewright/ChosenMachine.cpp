@@ -16,7 +16,7 @@ namespace pipewright::tool {
 
 static llvm::Error fail(llvm::StringRef path, const llvm::Twine &what) {
   return option::fail("--machine: '", text::printable(path), "' ", what.str(),
-                      ": expects what pipewright machine show --json prints");
+                      ": expects what pipewright machine show -o writes");
 }
 
 /// What is wrong with a figure of a precision; empty where it was read.
@@ -100,24 +100,30 @@ static std::string readRanks(const llvm::json::Value &value,
   return "";
 }
 
-static llvm::Expected<ChosenMachine> readFile(llvm::StringRef path,
-                                              Precision precision) {
+/// The whole file, whose 'figures' are an object.
+static llvm::Expected<llvm::json::Object> readFile(llvm::StringRef path) {
   llvm::Expected<FileBuffer> file = readTextFile(path);
   if (!file)
     return fail(path, llvm::toString(file.takeError()));
   llvm::Expected<llvm::json::Value> json = parseJson((*file)->getBuffer());
   if (!json)
     return fail(path, "is no JSON: " + llvm::toString(json.takeError()));
-  const llvm::json::Object *all = json->getAsObject();
-  const llvm::json::Object *figures = all ? all->getObject("figures") : nullptr;
-  if (!figures)
+  llvm::json::Object *all = json->getAsObject();
+  if (!all || !all->getObject("figures"))
     return fail(path, "has no 'figures'");
-  const llvm::json::Object *own = figures->getObject(nameOf(precision));
+  return std::move(*all);
+}
+
+static llvm::Expected<ChosenMachine> readModel(llvm::StringRef path,
+                                               const llvm::json::Object &all,
+                                               Precision precision) {
+  const llvm::json::Object *own =
+      all.getObject("figures")->getObject(nameOf(precision));
   if (!own)
     return fail(path, "has no figures of " + nameOf(precision));
   ChosenMachine machine;
   machine.name = text::shortened(
-      all->getString("processor").value_or(llvm::StringRef(path)));
+      all.getString("processor").value_or(llvm::StringRef(path)));
   for (const MachineFigure &figure : machineFigures()) {
     if (figure.isOptional && !own->get(figure.name))
       continue;
@@ -126,26 +132,67 @@ static llvm::Expected<ChosenMachine> readFile(llvm::StringRef path,
         !problem.empty())
       return fail(path, problem);
   }
-  if (const llvm::json::Value *ranks = all->get("ranks"))
+  if (const llvm::json::Value *ranks = all.get("ranks"))
     if (std::string problem = readRanks(*ranks, precision, machine.model);
         !problem.empty())
       return fail(path, problem);
-  if (machine.model.isUneven())
-    machine.name += " (some ranks differ)";
   return machine;
+}
+
+static llvm::Expected<MachineModel> findNamed(llvm::StringRef name) {
+  if (std::optional<MachineModel> known = MachineModel::named(name))
+    return std::move(*known);
+  return option::fail("--machine expects ", MachineModel::names(),
+                      ", or a FILE.json that pipewright machine show -o has "
+                      "written, but got '",
+                      text::shortened(name), "'");
 }
 
 llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
                                             Precision precision) {
-  if (text.ends_with(".json"))
-    return readFile(text, precision);
-  std::optional<MachineModel> known = MachineModel::named(text);
-  if (!known)
-    return option::fail("--machine expects ", MachineModel::names(),
-                        ", or a FILE.json that pipewright machine show --json "
-                        "has written, but got '",
-                        text::shortened(text), "'");
-  return ChosenMachine{text.str(), *known};
+  if (!text.ends_with(".json")) {
+    llvm::Expected<MachineModel> model = findNamed(text);
+    if (!model)
+      return model.takeError();
+    return ChosenMachine{text.str(), std::move(*model)};
+  }
+  llvm::Expected<llvm::json::Object> file = readFile(text);
+  if (!file)
+    return file.takeError();
+  llvm::Expected<ChosenMachine> machine = readModel(text, *file, precision);
+  if (machine && machine->model.isUneven())
+    machine->name += " (some ranks differ)";
+  return machine;
+}
+
+llvm::Expected<ChosenMachines> chooseMachine(llvm::StringRef text) {
+  constexpr Precision all[] = {Precision::F32, Precision::Tf32,
+                               Precision::BF16};
+  ChosenMachines machines;
+  machines.name = text;
+  if (!text.ends_with(".json")) {
+    llvm::Expected<MachineModel> model = findNamed(text);
+    if (!model)
+      return model.takeError();
+    for (Precision precision : all)
+      machines.models[precision] = *model;
+    return machines;
+  }
+  llvm::Expected<llvm::json::Object> file = readFile(text);
+  if (!file)
+    return file.takeError();
+  for (Precision precision : all) {
+    if (!file->getObject("figures")->get(nameOf(precision)))
+      continue;
+    llvm::Expected<ChosenMachine> one = readModel(text, *file, precision);
+    if (!one)
+      return one.takeError();
+    machines.name = one->name;
+    machines.models[precision] = std::move(one->model);
+  }
+  if (machines.models.empty())
+    return fail(text, "has no figures of f32, tf32 or bf16");
+  return machines;
 }
 
 } // namespace pipewright::tool

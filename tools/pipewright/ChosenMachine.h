@@ -12,6 +12,7 @@
 
 #include "llvm/Support/Error.h"
 
+#include <map>
 #include <string>
 
 namespace pipewright::tool {
@@ -22,11 +23,18 @@ struct ChosenMachine {
   MachineModel model;
 };
 
-/// A machine by its name, or what a file that `pipewright machine show --json`
-/// has written says of a precision. Errors name the option, and of a file the
+/// A machine by its name, or what a file that `pipewright machine show -o` has
+/// written says of a precision. Errors name the option, and of a file the
 /// figure that is missing or no number above 0.
 llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
                                             Precision precision);
+
+/// The same of all precisions that there are figures of.
+struct ChosenMachines {
+  std::string name;
+  std::map<Precision, MachineModel> models;
+};
+llvm::Expected<ChosenMachines> chooseMachine(llvm::StringRef text);
 
 } // namespace pipewright::tool
 

@@ -4,6 +4,8 @@
 
 #include "passes/planning/MachineFile.h"
 #include "support/Text.h"
+#include "tools/pipewright/ChosenMachine.h"
+#include "tools/pipewright/OutputFile.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -32,10 +34,20 @@ static llvm::Error readName(const OptionSpelling &row,
     return option::fail("--", row.name,
                         " is for machine show: machine measure "
                         "measures the one here");
-  if (!MachineModel::named(options.name))
-    return option::fail("--", row.name, " expects ", MachineModel::names(),
-                        ", but got '", text::shortened(options.name, 64), "'");
   return llvm::Error::success();
+}
+
+static llvm::Error readOutput(const OptionSpelling &row,
+                              const OptionValues &given,
+                              MachineOptions &options) {
+  options.output = given[row.name].str();
+  if (options.output.empty() ||
+      llvm::StringRef(options.output).ends_with(".json"))
+    return llvm::Error::success();
+  return option::fail("-", row.name,
+                      " expects a FILE.json, which --machine "
+                      "reads, but got '",
+                      text::shortened(options.output, 64), "'");
 }
 
 const std::vector<OptionRow<MachineOptions>> &pipewright::tool::machineRows() {
@@ -44,9 +56,12 @@ const std::vector<OptionRow<MachineOptions>> &pipewright::tool::machineRows() {
           Heading::Output,
           {{{.name = "show|measure", .kind = OptionSpelling::Word}, readVerb},
            {{"machine", "NAME",
-             "Show a machine that predictions can be for, in place of the core "
-             "here: with --json, a file to change and to give to --machine"},
+             "Show a machine that predictions can be for, or what a FILE.json "
+             "says of one, in place of the core here"},
             readName},
+           {{"o", "FILE.json",
+             "Write the figures to a file, to change and to give to --machine"},
+            readOutput},
            {{.name = "json",
              .help = "Print the figures as JSON",
              .kind = OptionSpelling::Flag},
@@ -68,6 +83,38 @@ static llvm::json::Object toJson(const MachineModels &models) {
   return all;
 }
 
+/// Ranks that are not like the rest: the same ones whatever the precision.
+static llvm::json::Array othersToJson(const MachineModels &models) {
+  llvm::json::Array all;
+  const size_t kinds = models.begin()->second.others.size();
+  for (size_t kind = 0; kind < kinds; ++kind) {
+    const OtherRanks &first = models.begin()->second.others[kind];
+    llvm::json::Object ofPrecision;
+    for (const auto &[precision, model] : models) {
+      llvm::json::Object figures;
+      for (const auto &[figure, number] : model.others[kind].figures)
+        figures[figure->name] = number;
+      ofPrecision[nameOf(precision)] = std::move(figures);
+    }
+    all.push_back(llvm::json::Object{{"first", first.first},
+                                     {"last", first.last},
+                                     {"figures", std::move(ofPrecision)}});
+  }
+  return all;
+}
+
+namespace {
+
+struct ShownMachine {
+  std::string processor;
+  MachineModels models;
+  bool isHere = false;
+  /// The file that keeps what was measured here; empty where none does.
+  std::string measuredIn = {};
+};
+
+} // namespace
+
 /// `51.2 GFLOP/s`, `5.0 us`
 static std::string withUnit(double number, llvm::StringRef unit) {
   static constexpr std::pair<double, llvm::StringLiteral> prefixes[] = {
@@ -78,60 +125,81 @@ static std::string withUnit(double number, llvm::StringRef unit) {
   return llvm::formatv("{0:F2} n{1}", number * 1e9, unit);
 }
 
-static std::string textOf(const MachineModel &model,
-                          const MachineFigure &figure) {
-  const double number = model.*figure.place;
-  if (!figure.isKnown(model))
-    return "not known";
+static std::string textOf(const MachineFigure &figure, double number) {
   if (!figure.isCount)
     return withUnit(number, figure.unit);
   return number < 1e6 ? std::to_string(static_cast<int64_t>(number)) : "all";
 }
 
-static void print(llvm::raw_ostream &os, const MachineModels &models) {
-  for (const MachineFigure &figure : machineFigures()) {
-    os << llvm::formatv("  {0,-18}", figure.name);
-    for (const auto &[precision, model] : models)
-      os << llvm::formatv(" {0,5} {1,-14}", nameOf(precision),
-                          textOf(model, figure));
-    os << " " << figure.meaning << "\n";
-  }
+/// Whether a precision makes no difference.
+static bool areAlike(const MachineModels &models) {
+  const MachineModel &first = models.begin()->second;
+  return llvm::all_of(models, [&](const auto &each) {
+    return llvm::all_of(machineFigures(), [&](const MachineFigure &figure) {
+      return each.second.*figure.place == first.*figure.place;
+    });
+  });
 }
 
-static void print(llvm::raw_ostream &os, const MeasuredMachine &machine) {
+static void print(llvm::raw_ostream &os, const MachineModels &models) {
+  const bool alike = areAlike(models);
+  for (const MachineFigure &figure : machineFigures()) {
+    os << llvm::formatv("  {0,-18}", figure.name);
+    for (const auto &[precision, model] : models) {
+      if (!alike)
+        os << llvm::formatv(" {0,5}", nameOf(precision));
+      os << llvm::formatv(" {0,-14}", figure.isKnown(model)
+                                          ? textOf(figure, model.*figure.place)
+                                          : "not known");
+      if (alike)
+        break;
+    }
+    os << " " << figure.meaning << "\n";
+  }
+  for (const auto &[precision, model] : models)
+    for (const OtherRanks &ranks : model.others) {
+      os << "  ranks " << ranks.first << " to " << ranks.last << ", "
+         << nameOf(precision) << ":";
+      for (const auto &[figure, number] : ranks.figures)
+        os << " " << figure->name << " " << textOf(*figure, number);
+      os << "\n";
+    }
+}
+
+static llvm::json::Value toJson(const ShownMachine &machine) {
+  llvm::json::Object all{{"processor", machine.processor},
+                         {"figures", toJson(machine.models)}};
+  if (machine.isHere) {
+    all["cores"] = countCores();
+    all["file"] = machine.measuredIn;
+  }
+  if (llvm::json::Array others = othersToJson(machine.models); !others.empty())
+    all["ranks"] = std::move(others);
+  return all;
+}
+
+static void print(llvm::raw_ostream &os, const ShownMachine &machine) {
+  if (!machine.isHere) {
+    os << machine.processor << "\n";
+    print(os, machine.models);
+    return;
+  }
   os << "one core of " << machine.processor << ", of which there are "
      << countCores() << "\n";
   print(os, machine.models);
-  if (machine.path.empty())
+  if (machine.measuredIn.empty())
     os << "not kept, because there is no folder for it: each command measures "
           "anew\n";
   else
-    os << "kept in " << machine.path << "\n";
+    os << "kept in " << machine.measuredIn << "\n";
 }
 
-/// A named machine has the same figures whatever a program computes in.
-static void showNamed(const MachineOptions &options) {
-  const MachineModel model = *MachineModel::named(options.name);
-  if (options.asJson) {
-    const MachineModels models = {{Precision::F32, model},
-                                  {Precision::Tf32, model},
-                                  {Precision::BF16, model}};
-    llvm::outs() << llvm::formatv("{0:2}", llvm::json::Value(llvm::json::Object{
-                                               {"processor", options.name},
-                                               {"figures", toJson(models)}}))
-                 << "\n";
-    return;
-  }
-  llvm::outs() << options.name << "\n";
-  for (const MachineFigure &figure : machineFigures())
-    llvm::outs() << llvm::formatv("  {0,-18} {1,-14} {2}\n", figure.name,
-                                  textOf(model, figure), figure.meaning);
-}
-
-llvm::Error pipewright::tool::runMachine(const MachineOptions &options) {
+static llvm::Expected<ShownMachine> machineOf(const MachineOptions &options) {
   if (!options.name.empty()) {
-    showNamed(options);
-    return llvm::Error::success();
+    auto named = chooseMachine(options.name);
+    if (!named)
+      return named.takeError();
+    return ShownMachine{named->name, std::move(named->models)};
   }
   MeasuredMachine machine;
   if (options.measures) {
@@ -142,15 +210,23 @@ llvm::Error pipewright::tool::runMachine(const MachineOptions &options) {
   } else {
     machine = measuredMachine();
   }
+  return ShownMachine{machine.processor, std::move(machine.models),
+                      /*isHere=*/true, machine.path};
+}
+
+llvm::Error pipewright::tool::runMachine(const MachineOptions &options) {
+  llvm::Expected<ShownMachine> machine = machineOf(options);
+  if (!machine)
+    return machine.takeError();
+  const llvm::json::Value json = toJson(*machine);
+  auto write = [&](llvm::raw_ostream &os) {
+    os << llvm::formatv("{0:2}", json) << "\n";
+  };
   if (options.asJson)
-    llvm::outs() << llvm::formatv("{0:2}",
-                                  llvm::json::Value(llvm::json::Object{
-                                      {"processor", machine.processor},
-                                      {"cores", countCores()},
-                                      {"file", machine.path},
-                                      {"figures", toJson(machine.models)}}))
-                 << "\n";
+    write(llvm::outs());
   else
-    print(llvm::outs(), machine);
-  return llvm::Error::success();
+    print(llvm::outs(), *machine);
+  if (options.output.empty())
+    return llvm::Error::success();
+  return writeOutput(options.output, write);
 }

@@ -16,8 +16,10 @@ struct MachineOptions {
   /// Rather than show what was measured before.
   bool measures = false;
   bool asJson = false;
-  /// Of another machine than the one here.
+  /// Of another machine than the one here, or its file.
   std::string name;
+  /// Where the figures are written to, as JSON; empty: nowhere.
+  std::string output;
 };
 
 const std::vector<OptionRow<MachineOptions>> &machineRows();

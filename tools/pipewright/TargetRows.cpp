@@ -188,7 +188,7 @@ std::vector<CompileRow> pipewright::tool::targetRows() {
         "What times are predicted for, schedules chosen by them, and how much "
         "memory ranks have: " +
             MachineModel::names() +
-            ", or what pipewright machine show --json has printed elsewhere "
+            ", or what pipewright machine show -o has written elsewhere "
             "(default: a core of this machine; an H100)"},
        recordGiven,
        readMachine},

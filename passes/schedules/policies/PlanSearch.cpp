@@ -83,9 +83,12 @@ PlanSearch::PlanSearch(const Policy &self, const Schedule &frame,
           costs.stages, [](const auto &cost) { return cost.stashBytes > 0; })) {
   for (int32_t rank : frame.rankOfStage)
     ++stagesOfRank[rank];
-  leastStep =
-      schedules::leastStep(frame.rankOfStage, frame.ranks, frame.microBatches,
-                           costs, options.edges, BackwardForm::Either);
+  auto least = [&](BackwardForm form) {
+    return leastStep(frame.rankOfStage, frame.ranks, frame.microBatches, costs,
+                     options.edges, form);
+  };
+  leastOfHalves = least(BackwardForm::Halves);
+  leastOfWhole = least(BackwardForm::Whole);
 }
 
 PlanLimits PlanLimits::of(const ScheduleOptions &options) {
@@ -209,7 +212,8 @@ std::vector<RankLimit> PlanSearch::limitsOf(Recipe::Room room) const {
 }
 
 void PlanSearch::tryRecipe(const Recipe &recipe) {
-  if (found.step > leastStep * (1 + rounding))
+  const double least = recipe.splits ? leastOfHalves : leastOfWhole;
+  if (found.step > least * (1 + rounding))
     stepOf(recipe, found.step * kListRounding);
 }
 
@@ -239,6 +243,7 @@ double PlanSearch::stepOf(const Recipe &recipe, double most) {
   }
   if (schedule.order.empty())
     return infinity;
+  addRecomputes(schedule, costs);
   for (int32_t stage = 0; stage < frame.stages; ++stage)
     schedule.order[frame.rankOfStage[stage]].push_back(Task::update(stage));
   llvm::Expected<Simulation> simulation =

@@ -125,7 +125,8 @@ private:
   const PlanLimits &limits;
   std::vector<int64_t> stagesOfRank;
   bool hasStashBytes;
-  double leastStep;
+  /// Of list schedules, by whether they split backwards.
+  double leastOfHalves, leastOfWhole;
 
   Found found;
   /// The best that is not a list schedule, for recipes that follow it.

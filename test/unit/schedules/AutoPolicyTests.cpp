@@ -94,6 +94,8 @@ Problem::Problem(unsigned seed) : random(seed) {
     stage.backward =
         (stage.inputGradient + stage.weightGradient) * between(0.8, 1);
     stage.update = between(0, 0.2);
+    stage.recomputesEarly = seed % 3 == 0;
+    stage.recompute = stage.forward * 0.8;
     stage.stashBytes = number(10, 20);
     stage.weightStashBytes = number(5, 20);
     all += 20;
