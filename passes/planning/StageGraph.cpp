@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 namespace pipewright {
 
@@ -54,6 +55,48 @@ struct StageCost {
 };
 } // namespace
 
+namespace {
+/// Adds up the nodes of a stage, what they share once.
+class StageSum {
+public:
+  explicit StageSum(const StageGraph &graph)
+      : graph(graph),
+        read(std::max(graph.weightCosts.size(), graph.weightBytes.size())),
+        isKept(graph.keptBytes.size()) {}
+
+  void clear() {
+    read.reset();
+    isKept.reset();
+    cost = {};
+    hasLayer = false;
+  }
+  void add(const StageGraph::Node &node) {
+    cost.cost += node.cost;
+    cost.own += node.cost;
+    hasLayer |= node.isLayer;
+    for (int32_t weight : node.weights) {
+      if (!read.test(weight) && !graph.weightCosts.empty())
+        cost.cost += graph.weightCosts[weight];
+      if (!read.test(weight) && !graph.weightBytes.empty())
+        cost.resident += graph.weightBytes[weight];
+      read.set(weight);
+    }
+    for (int32_t value : node.kept) {
+      if (!isKept.test(value))
+        cost.kept += graph.keptBytes[value];
+      isKept.set(value);
+    }
+  }
+
+  StageCost cost;
+  bool hasLayer = false;
+
+private:
+  const StageGraph &graph;
+  llvm::BitVector read, isKept;
+};
+} // namespace
+
 /// Calls `visit(begin, end, cost)` for each range of nodes that can be a stage:
 /// ends ascending, begins descending as long as it says that larger stages
 /// matter.
@@ -61,34 +104,16 @@ static void
 forEachStage(const StageGraph &graph,
              llvm::function_ref<bool(int32_t, int32_t, StageCost)> visit) {
   int32_t size = graph.nodes.size();
-  llvm::BitVector read(
-      std::max(graph.weightCosts.size(), graph.weightBytes.size())),
-      isKept(graph.keptBytes.size());
+  StageSum sum(graph);
   for (int32_t end = 1; end <= size; ++end) {
     if (end < size && !graph.nodes[end].mayBegin)
       continue;
-    read.reset();
-    isKept.reset();
-    StageCost cost;
-    bool hasLayer = false;
+    sum.clear();
     for (int32_t begin = end - 1; begin >= 0; --begin) {
       const StageGraph::Node &node = graph.nodes[begin];
-      cost.cost += node.cost;
-      cost.own += node.cost;
-      hasLayer |= node.isLayer;
-      for (int32_t weight : node.weights) {
-        if (!read.test(weight) && !graph.weightCosts.empty())
-          cost.cost += graph.weightCosts[weight];
-        if (!read.test(weight) && !graph.weightBytes.empty())
-          cost.resident += graph.weightBytes[weight];
-        read.set(weight);
-      }
-      for (int32_t value : node.kept) {
-        if (!isKept.test(value))
-          cost.kept += graph.keptBytes[value];
-        isKept.set(value);
-      }
-      if (hasLayer && (node.mayBegin || begin == 0) && !visit(begin, end, cost))
+      sum.add(node);
+      if (sum.hasLayer && (node.mayBegin || begin == 0) &&
+          !visit(begin, end, sum.cost))
         break;
     }
   }
@@ -179,6 +204,30 @@ static double leastWorst(const StageGraph &graph, int64_t stages, Price price,
   return least.at(stages, static_cast<int32_t>(graph.nodes.size()));
 }
 
+/// How many stages there are if each is as long as a limit of what it is worth
+/// at least allows; none where some node is beyond it.
+static std::optional<int64_t> countLongest(const StageGraph &graph, Price price,
+                                           double limit) {
+  const auto size = static_cast<int32_t>(graph.nodes.size());
+  StageSum sum(graph);
+  int64_t count = 0;
+  for (int32_t begin = 0; begin < size; ++count) {
+    sum.clear();
+    int32_t end = begin;
+    for (int32_t next = begin; next < size;) {
+      sum.add(graph.nodes[next++]);
+      if (price.atLeast(sum.cost) > limit)
+        break;
+      if (sum.hasLayer && (next == size || graph.nodes[next].mayBegin))
+        end = next;
+    }
+    if (end == begin)
+      return std::nullopt;
+    begin = end;
+  }
+  return count;
+}
+
 /// How little the most expensive stage can be worth; `never` where there is
 /// none. Large stages are looked at only where no cut goes without them.
 static double leastWorst(const StageGraph &graph, int64_t stages, Price price) {
@@ -188,6 +237,10 @@ static double leastWorst(const StageGraph &graph, int64_t stages, Price price) {
     return end == static_cast<int32_t>(graph.nodes.size());
   });
   double limit = price.atLeast(all) / static_cast<double>(stages);
+  for (int tries = 0; tries < 64; ++tries, limit *= 1.01)
+    if (auto count = countLongest(graph, price, limit);
+        count && *count <= stages)
+      break;
   double growth = 1;
   for (bool isLimited = true;; growth *= 1.05, limit *= growth) {
     const double least = leastWorst(graph, stages, price, limit, isLimited);

@@ -342,6 +342,9 @@ void Compilation::compareWithLayers() {
     if (!mode.starts_with("every:") && mode != "full")
       continue;
     remat = mode.str();
+    // Plans are looked at where by estimates they may be faster.
+    if (tool::estimateStep(module(), options, least, staged).least >= least)
+      continue;
     if (const double step = tryPlan().step; isShorterStep(step, least))
       std::tie(best, least) = std::pair(mode.str(), step);
   }
