@@ -66,6 +66,8 @@ VARIANTS = {
     "": Variant(),
     "remat-full": Variant(["--remat", "full"]),
     "remat-pointwise": Variant(["--remat", "pointwise"]),
+    "remat-window": Variant(["--remat", "window:1"]),
+    "offload": Variant(["--offload", "auto"]),
     "clip": Variant(sums=["--clip-norm", "0.1"]),
     "2-replicas": Variant(sums=["--data-parallel", "2"]),
     "2-replicas-zero-1": Variant(["--zero", "1"], ["--data-parallel", "2"]),
@@ -213,8 +215,10 @@ def agreement_programs(pipewright, models):
                 yield Program("agree", model, ranks, each.loops, each.name, "f32",
                               apart=each.alone)
         for variant in filter(None, VARIANTS) if model in VARIED else ():
+            # Ranks with few stashes at a time have none that could leave.
             for ranks in (1, 2):
-                yield Program("agree", model, ranks, 1, "1f1b", "f32", variant=variant)
+                yield Program("agree", model, ranks, 1, "gpipe" if variant == "offload" else "1f1b",
+                              "f32", variant=variant)
             if "zero" in variant:
                 yield Program("agree", model, 1, 3, "breadth-first", "f32", variant=variant)
     for model in sorted(name[:-5] for name in os.listdir(models) if name.endswith(".onnx")
