@@ -134,6 +134,7 @@ void buildScheduledPipeline(OpPassManager &pm,
   pm.addPass(pipe::createPipeSchedule(schedule));
   pipe::PipeSynchronizeWeightsOptions synchronize;
   synchronize.tied = options.tiedWeights;
+  synchronize.copiesLast = options.copiesLast;
   pm.addPass(pipe::createPipeSynchronizeWeights(synchronize));
   pipe::PipeShareGradientsOptions share;
   share.ranges = options.zeroBuffers;

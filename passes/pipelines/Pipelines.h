@@ -136,6 +136,8 @@ struct ScheduledPipelineOptions
   Option<std::string> tiedWeights{
       *this, "tied-weights", llvm::cl::init("all-reduce"),
       llvm::cl::desc("See pipe-synchronize-weights")};
+  Option<bool> copiesLast{*this, "copies-last",
+                          llvm::cl::desc("See pipe-synchronize-weights")};
   Option<int64_t> sumGroups{*this, "sum-groups", llvm::cl::init(0),
                             llvm::cl::desc("See pipe-fold-gradients")};
   Option<int64_t> zeroBuffers{

@@ -104,10 +104,14 @@ static llvm::Error checkMachine(const CompileOptions &options) {
                       "'; leave it out, or make the text anew");
 }
 
-/// With ZeRO each copy of the model has its own sums of parts over replicas.
-static llvm::Error checkCopies(const CompileOptions &options) {
-  if (options.zero == 0 || options.replicas <= 2 ||
-      options.policy->copies() == 1 || options.target->addsInOneOrder())
+/// Two copies of the model must not depend on the order in which each sums over
+/// replicas; with ZeRO they do.
+static llvm::Error orderCopies(CompileOptions &options) {
+  if (options.replicas <= 2 || options.policy->copies() == 1 ||
+      options.target->addsInOneOrder())
+    return llvm::Error::success();
+  options.pipelines.scheduled.copiesLast = true;
+  if (options.zero == 0)
     return llvm::Error::success();
   return option::fail(
       "--zero ", options.zero, " with --target ", options.target->name(),
@@ -151,7 +155,7 @@ readCompileOptions(const OptionValues &given, std::shared_ptr<LevelText> text) {
       return std::move(error);
   auto options = readRows(given, std::move(text));
   if (options)
-    if (llvm::Error error = checkCopies(*options))
+    if (llvm::Error error = orderCopies(*options))
       return std::move(error);
   if (options && options->text && options->text->level > Level::Import)
     if (llvm::Error error = checkMachine(*options))

@@ -282,7 +282,10 @@ def PipeSynchronizeWeights
   }];
   let options = [
     Option<"tied", "tied", "std::string", /*default=*/"\"all-reduce\"",
-           "all-reduce or owner: how weights that stages share are kept equal">
+           "all-reduce or owner: how weights that stages share are kept equal">,
+    Option<"copiesLast", "copies-last", "bool", /*default=*/"false",
+           "Whether two copies of the model add up what replicas have summed: "
+           "for links that need not add in one order, without ZeRO">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

@@ -17,10 +17,12 @@
 // micro-batches, which are consecutive ones of the batch. With ZeRO a
 // replica gets its part of the sums alone, updates its part of the weights, and
 // hands them out, bucket by bucket; ranks that share a weight sum the part that
-// their replica has, but for two copies of the model, which are summed before
-// replicas are. Running statistics become one, too. In a step with several
-// updates, where weights are stale and none has copies, each is preceded by its
-// own sum. Last, gradients are clipped by the norm of all.
+// their replica has. Two copies of the model are summed before replicas are, as
+// each has half of these; with `copies-last` behind them, so that copies stay
+// alike in whatever order each of them sums over replicas. Running statistics
+// become one, too. In a step with several updates, where weights are stale and
+// none has copies, each is preceded by its own sum. Last, gradients are clipped
+// by the norm of all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,9 +55,9 @@ enum class Policy { Owner, AllReduce };
 class StepSynchronizer {
 public:
   StepSynchronizer(StepOp step, const Stages &stages, ArrayRef<int32_t> ranks,
-                   bool prefersOwners)
+                   bool prefersOwners, bool copiesLast)
       : step(step), stages(stages), ranks(ranks), prefersOwners(prefersOwners),
-        builder(step.getContext()) {}
+        copiesLast(copiesLast), builder(step.getContext()) {}
 
   /// For a step with one update.
   void run(const ProgramFields &program);
@@ -94,7 +96,7 @@ private:
   StepOp step;
   const Stages &stages;
   ArrayRef<int32_t> ranks;
-  bool prefersOwners;
+  bool prefersOwners, copiesLast;
   OpBuilder builder;
 };
 
@@ -435,10 +437,8 @@ void StepSynchronizer::run(const ProgramFields &program) {
   // All sums come before all updates, on every rank: the gradients of a rank
   // are whole when its first update begins.
   builder.setInsertionPoint(*firstUpdate);
-  // Copies of a model stay alike in whatever order each sums over replicas, if
-  // they add up what that made.
   const bool replicasFirst =
-      program.replicas > 1 && (stages.copies() == 1 || program.zero == 0);
+      program.replicas > 1 && (stages.copies() == 1 || copiesLast);
   if (!replicasFirst)
     sumOverHolders(owned, reduced);
   takeGradients();
@@ -490,7 +490,8 @@ public:
       if (failed(ranks))
         return signalPassFailure();
       ProgramFields program = programOf(module);
-      StepSynchronizer synchronizer(step, *stages, *ranks, tied == "owner");
+      StepSynchronizer synchronizer(step, *stages, *ranks, tied == "owner",
+                                    copiesLast);
       if (program.updates == 1)
         synchronizer.run(program);
       else if (program.replicas > 1)

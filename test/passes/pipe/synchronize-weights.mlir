@@ -8,6 +8,7 @@
 // RUN: pipewright-opt %t --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s
 // RUN: %{unrolled} --pipe-schedule="policy=1f1b ranks=1" --pipe-synchronize-weights | FileCheck %s --check-prefix=OWNER
 // RUN: pipewright-opt %inputs/pipe/tied.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=2" --pipe-synchronize-weights | FileCheck %s --check-prefix=COPIES
+// RUN: sed 's/#pipe.program</&replicas = 3, /' %inputs/pipe/chain.mlir | pipewright-opt --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=4" --pipe-synchronize-weights=copies-last --pipe-verify-unrolled | FileCheck %s --check-prefix=LAST
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=4" --pipe-synchronize-weights --pipe-verify-unrolled --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=WHOLE
 
 // STEP: nn.weight @wte role = parameter {pipe.all_reduced}
@@ -64,3 +65,9 @@
 // WHOLE-NEXT: pipe.wait_collective %[[B]]
 // WHOLE:      pipe.task update @s0(%[[B]])
 // WHOLE:      pipe.task update @s7(%[[A]])
+
+// Two copies of the model add up what replicas have summed.
+// LAST: [[S0:%[a-z_0-9]+]] = pipe.collective all_reduce in @s0(%{{.*}}) over replicas : (!pipe.gradient<@s0, partial>) -> !pipe.gradient<@s0>
+// LAST: [[S4:%[a-z_0-9]+]] = pipe.collective all_reduce in @s4(%{{.*}}) over replicas
+// LAST: pipe.collective all_reduce in @s0([[S0]]) over [0, 3] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>
+// LAST: pipe.collective all_reduce in @s4([[S4]]) over [0, 3]
