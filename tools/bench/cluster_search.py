@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""What searches for clusters take: `pipewright plan --search` for two large decoders, one after the
-other, with processor time and memory of each.
+"""What searches for clusters take: `pipewright plan --search` for large decoders, one after the other,
+with processor time and memory of each.
 
-    tools/bench/cluster_search.py [gpt-3] [llama-70b]
+    tools/bench/cluster_search.py [gpt-3] [gpt-64b] [llama-70b]
 
 Needs pipewright (PATH, or the build of this repository) and nothing else. Models have no embedding
 and no head, and one content for all weights, which nobody reads."""
@@ -64,6 +64,7 @@ class Llama(Model):
 # By name: how the model is made, bytes of its largest weight, workers, samples of a step.
 CASES = {
     "gpt-3": (lambda: Model(96, 12288, 96, 2048), 16 * 12288 ** 2, 1024, 1536),
+    "gpt-64b": (lambda: Model(80, 8192, 64, 4096), 16 * 8192 ** 2, 256, 512),
     "llama-70b": (lambda: Llama(80, 8192, 64, 4096, 8, 28672), 4 * 8192 * 28672, 256, 512),
 }
 
