@@ -91,9 +91,10 @@ def search(name, folder):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*", choices=[*CASES, []], metavar="NAME", help=", ".join(CASES))
+    names = parser.parse_args().names or CASES
     print("| model | workers, samples | user | peak memory | best: ranks x replicas, ZeRO, ... |")
     print("|---|---|---|---|---|")
-    for name in parser.parse_args().names or CASES:
+    for name in names:
         with tempfile.TemporaryDirectory() as folder:
             print(search(name, folder), flush=True)
 
