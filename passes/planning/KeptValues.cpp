@@ -478,11 +478,6 @@ static RunsChooser chooserOf(const ForwardGraph &graph) {
   return {std::move(choices), graph, roles};
 }
 
-KeptValues chooseKept(const ForwardGraph &graph, int64_t forwards,
-                      int64_t limit) {
-  return chooserOf(graph).choose(forwards, limit);
-}
-
 struct KeptChooser::Known {
   ForwardGraph graph;
   RunsChooser chooser;

@@ -73,11 +73,9 @@ struct KeptValues {
 /// that are needed are kept), while there are at most 4,000 choices to follow
 /// (beyond, each lies within a small share of the limit of one that was
 /// dropped), and at most 32 such numbers.
-KeptValues chooseKept(const ForwardGraph &graph, int64_t forwards,
-                      int64_t limit);
-
-/// The same for several graphs, of which some may be equal: stages of a model
-/// are. What does not depend on forwards and limits is found once for these.
+///
+/// Of several graphs some may be equal, as stages of a model are. What does not
+/// depend on forwards and limits is found once for these.
 class KeptChooser {
 public:
   KeptChooser();

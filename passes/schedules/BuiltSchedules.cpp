@@ -19,9 +19,8 @@ static std::string keyOf(const Policy &policy, const ScheduleOptions &options) {
   return key;
 }
 
-llvm::Expected<BuiltSchedule>
-pipewright::schedules::buildAndSimulate(const Policy &policy,
-                                        const ScheduleOptions &options) {
+static llvm::Expected<BuiltSchedule>
+buildAndSimulate(const Policy &policy, const ScheduleOptions &options) {
   llvm::Expected<Schedule> schedule = policy.build(options);
   if (!schedule)
     return schedule.takeError();

@@ -23,15 +23,11 @@ struct BuiltSchedule {
   Simulation simulation;
 };
 
-/// Builds a policy's schedule and simulates it with its moves; the options have
-/// costs.
-llvm::Expected<BuiltSchedule> buildAndSimulate(const Policy &policy,
-                                               const ScheduleOptions &options);
-
 /// Schedules of as many ranks and stages, with the same costs and edges.
 class BuiltSchedules {
 public:
-  /// Keeps it, unless it has too many tasks.
+  /// The schedule, simulated with its moves by the costs of the options; kept,
+  /// unless it has too many tasks.
   llvm::Expected<std::shared_ptr<const BuiltSchedule>>
   of(const Policy &policy, const ScheduleOptions &options);
 

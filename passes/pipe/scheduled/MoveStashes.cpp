@@ -1,5 +1,4 @@
-//===- MoveStashes.cpp - Stashes that are elsewhere
-//-------------------------===//
+//===- MoveStashes.cpp - Stashes that are elsewhere -----------------------===//
 //
 // See MoveStashes.h.
 //

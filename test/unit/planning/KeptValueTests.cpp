@@ -213,7 +213,7 @@ ForwardGraph layers(int32_t count) {
 }
 
 TEST(KeptValues, AllThatIsNeededIsKeptWhereThereIsRoom) {
-  const KeptValues chosen = chooseKept(layers(10), 1, unlimited);
+  const KeptValues chosen = KeptChooser().choose(layers(10), 1, unlimited);
   EXPECT_EQ(chosen.bytes, 91);
   EXPECT_EQ(chosen.again, 0);
   EXPECT_EQ(chosen.seconds, 0);
@@ -222,20 +222,21 @@ TEST(KeptValues, AllThatIsNeededIsKeptWhereThereIsRoom) {
 TEST(KeptValues, WhatIsMadeInLittleTimeGoesFirst) {
   // In each layer one second frees the 4 bytes of c for the 1 of b; 4 bytes are
   // made again at a time.
-  const KeptValues chosen = chooseKept(layers(10), 1, 91 - 3 * 3 + 4);
+  const KeptValues chosen = KeptChooser().choose(layers(10), 1, 91 - 3 * 3 + 4);
   EXPECT_EQ(chosen.bytes, 91 - 3 * 3);
   EXPECT_EQ(chosen.again, 4);
   EXPECT_EQ(chosen.seconds, 3);
 }
 
 TEST(KeptValues, OfManyForwardsOneMakesAgain) {
-  const KeptValues chosen = chooseKept(layers(10), 8, 8 * (91 - 3 * 3) + 4);
+  const KeptValues chosen =
+      KeptChooser().choose(layers(10), 8, 8 * (91 - 3 * 3) + 4);
   EXPECT_EQ(chosen.bytes, 91 - 3 * 3);
   EXPECT_EQ(chosen.seconds, 3);
 }
 
 TEST(KeptValues, WhereNothingFitsLayersAreMadeOfWhatTheyAreGiven) {
-  const KeptValues chosen = chooseKept(layers(10), 100, 0);
+  const KeptValues chosen = KeptChooser().choose(layers(10), 100, 0);
   // Nobody is given what the last one makes.
   EXPECT_EQ(chosen.bytes, 10);
   EXPECT_EQ(chosen.again, 4 + 4 + 1);
@@ -243,7 +244,7 @@ TEST(KeptValues, WhereNothingFitsLayersAreMadeOfWhatTheyAreGiven) {
 }
 
 TEST(KeptValues, ManyLayersAreChosenFrom) {
-  const KeptValues chosen = chooseKept(layers(200), 4, 4 * 901);
+  const KeptValues chosen = KeptChooser().choose(layers(200), 4, 4 * 901);
   EXPECT_LE(chosen.bytesOf(4), 4 * 901);
   // Half of what all need: c goes everywhere, and then some of a.
   EXPECT_GT(chosen.seconds, 200);
@@ -254,15 +255,16 @@ TEST(KeptValues, LayersOfOneRunAreMadeAgainTogether) {
   ForwardGraph graph = layers(60);
   for (ForwardGraph::Op &op : graph.ops)
     op.run = 0;
-  const KeptValues together = chooseKept(graph, 16, 0);
+  const KeptValues together = KeptChooser().choose(graph, 16, 0);
   EXPECT_EQ(together.bytes, 1);
   EXPECT_EQ(together.seconds, 60 * 8);
   // With room for what layers give to each other less is computed again.
-  const KeptValues apart = chooseKept(layers(60), 16, 16 * 100);
+  const KeptValues apart = KeptChooser().choose(layers(60), 16, 16 * 100);
   EXPECT_TRUE(apart.isBetter(together, 16, 16 * 100));
   EXPECT_FALSE(together.isBetter(apart, 16, 16 * 100));
   // Without, it is the other way round.
-  EXPECT_TRUE(together.isBetter(chooseKept(layers(60), 16, 0), 16, 16 * 50));
+  EXPECT_TRUE(
+      together.isBetter(KeptChooser().choose(layers(60), 16, 0), 16, 16 * 50));
 }
 
 TEST(KeptValues, WhereManyValuesAreOpenAChoiceIsMadeAllTheSame) {
@@ -278,17 +280,18 @@ TEST(KeptValues, WhereManyValuesAreOpenAChoiceIsMadeAllTheSame) {
   graph.values.push_back({1, true});
   graph.ops.push_back(last);
   for (int64_t limit : {0, 10, 20, 31, 100}) {
-    const KeptValues chosen = chooseKept(graph, 1, limit);
+    const KeptValues chosen = KeptChooser().choose(graph, 1, limit);
     expectItIsSo(graph, chosen);
     EXPECT_TRUE(chosen.bytesOf(1) <= limit || limit < 31);
   }
 }
 
 TEST(KeptValues, WithoutOpsWhatIsNeededIsKept) {
-  const KeptValues chosen = chooseKept({{{3, true}, {5, false}}, {}}, 1, 0);
+  const KeptValues chosen =
+      KeptChooser().choose({{{3, true}, {5, false}}, {}}, 1, 0);
   EXPECT_EQ(chosen.values, std::vector<int32_t>({0}));
   EXPECT_EQ(chosen.bytes, 3);
-  EXPECT_TRUE(chooseKept({}, 1, 0).values.empty());
+  EXPECT_TRUE(KeptChooser().choose({}, 1, 0).values.empty());
 }
 
 } // namespace

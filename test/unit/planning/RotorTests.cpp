@@ -116,7 +116,8 @@ struct Ours {
 /// Ours counts no gradients: the largest one has its room beside.
 Ours oursWithin(const Chain &chain, int64_t perRun, int64_t memory) {
   const int64_t limit = memory - chain.largestGradient();
-  const KeptValues chosen = chooseKept(graphOf(chain, perRun), 1, limit);
+  const KeptValues chosen =
+      KeptChooser().choose(graphOf(chain, perRun), 1, limit);
   Ours ours;
   if (chosen.bytesOf(1) <= limit)
     ours.seconds = chain.seconds() + chosen.seconds;
