@@ -29,6 +29,37 @@ public:
   std::vector<StageEdge> edges;
 };
 
+/// Of a micro-batch on a rank.
+class Stashes {
+public:
+  void add(double bytes, double forward, double backward, double kept) {
+    room += bytes * kept;
+    all += bytes;
+    largest = std::max(largest, bytes);
+    if (bytes > 0) {
+      filling = std::max(filling, bytes / forward);
+      emptying = std::max(emptying, bytes / backward);
+    }
+  }
+
+  /// What a step takes at least; 0 where nothing is kept, or there is no room.
+  double stepWithin(double bytes, double microBatches) const {
+    if (bytes <= 0 || all <= 0)
+      return 0;
+    bytes = std::min(bytes, all * microBatches);
+    // As much is there after the first forwards as these have made, and before
+    // the end as the last backwards need.
+    const double rise = std::max(0.0, bytes - largest);
+    const double lost = rise * rise / 2 * (1 / filling + 1 / emptying);
+    return (microBatches * room + lost) / bytes;
+  }
+
+private:
+  /// Bytes times seconds, bytes, and bytes for each second of a forward and of
+  /// a backward.
+  double room = 0, all = 0, largest = 0, filling = 0, emptying = 0;
+};
+
 } // namespace
 
 /// What other stages wait for.
@@ -93,28 +124,27 @@ double pipewright::schedules::leastStepWithin(
   const Ways ways(edges, static_cast<int64_t>(stages));
   if (!ways.isKnown)
     return 0;
+  const double factor = std::min(1.0, costs.pairFactor);
   // By stage: how long a micro-batch is in it and behind it.
   std::vector<double> passing(stages), behind(stages, 0);
   for (auto [stage, each] : llvm::enumerate(costs.stages))
-    passing[stage] = (each.forward + backwardOf(each, form)) *
-                     std::min(1.0, costs.pairFactor);
+    passing[stage] = (each.forward + backwardOf(each, form)) * factor;
   for (const StageEdge &edge : llvm::reverse(ways.edges))
     if (edge.hasGradient)
       behind[edge.from] =
           std::max(behind[edge.from], passing[edge.to] + behind[edge.to]);
-  // Of a micro-batch: bytes times seconds.
-  std::vector<double> room(bytesOfRank.size(), 0);
+  std::vector<Stashes> stashes(bytesOfRank.size());
   for (auto [stage, each] : llvm::enumerate(costs.stages)) {
-    const int64_t kept = each.keptBytes < 0
-                             ? each.stashBytes
-                             : std::min(each.keptBytes, each.stashBytes);
-    room[rankOfStage[stage]] +=
-        (passing[stage] + behind[stage]) * static_cast<double>(kept);
+    const double kept = static_cast<double>(
+        each.keptBytes < 0 ? each.stashBytes
+                           : std::min(each.keptBytes, each.stashBytes));
+    stashes[rankOfStage[stage]].add(kept, each.forward * factor,
+                                    backwardOf(each, form) * factor,
+                                    passing[stage] + behind[stage]);
   }
   double least = 0;
-  for (auto [needed, bytes] : llvm::zip_equal(room, bytesOfRank))
-    if (bytes > 0)
-      least =
-          std::max(least, static_cast<double>(microBatches) * needed / bytes);
+  for (auto [rank, bytes] : llvm::zip_equal(stashes, bytesOfRank))
+    least = std::max(least,
+                     rank.stepWithin(bytes, static_cast<double>(microBatches)));
   return least;
 }

@@ -29,8 +29,9 @@ double leastStep(llvm::ArrayRef<int32_t> rankOfStage, int64_t ranks,
 /// Where each rank keeps at most so many bytes of stashes at a time, and none
 /// is moved to another rank. By Little's law: a stash is kept until the stages
 /// on a way behind its own have seen its micro-batch twice, and the sum of
-/// these times is at most what a step has room for. No bound comes from a rank
-/// with no room at all, or from wrong edges.
+/// these times is at most what a step has room for, less what is empty while a
+/// rank's first forwards fill it and its last backwards empty it. No bound
+/// comes from a rank with no room at all, or from wrong edges.
 double leastStepWithin(llvm::ArrayRef<double> bytesOfRank,
                        llvm::ArrayRef<int32_t> rankOfStage,
                        int64_t microBatches, const TaskCosts &costs,

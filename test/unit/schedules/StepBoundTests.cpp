@@ -87,8 +87,10 @@ TEST(StepBounds, NoScheduleIsShorter) {
     return leastStepWithin(std::vector<double>(4, bytes), schedule.rankOfStage,
                            8, kept, {}, BackwardForm::Whole);
   };
-  EXPECT_DOUBLE_EQ(24, within(40));
-  EXPECT_DOUBLE_EQ(48, within(20));
+  // The room is full 3 seconds after the first forward begins, and 6 before
+  // the last backward ends.
+  EXPECT_DOUBLE_EQ((8 * 12 * 10 + 30 * 3 / 2 + 30 * 6 / 2) / 40.0, within(40));
+  EXPECT_DOUBLE_EQ((8 * 12 * 10 + 10 * 1 / 2 + 10 * 2 / 2) / 20.0, within(20));
   EXPECT_DOUBLE_EQ(0, within(-1));
 }
 
