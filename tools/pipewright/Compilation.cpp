@@ -60,6 +60,8 @@ Compilation::run(const Twine &what, ModuleOp module,
   // Timers of passes are known by the addresses of these.
   TimingScope scope = total.nest(what.str());
   PassManager pm(context.get());
+  // What is only compared is made again before it is used.
+  pm.enableVerifier(!options.pipelines.scheduled.draft);
   pm.enableTiming(scope);
   if (options.printsAfterAll)
     pm.enableIRPrinting([](Pass *, Operation *) { return false; },

@@ -27,6 +27,9 @@ inline constexpr llvm::StringLiteral kRematModesByTime[] = {
     "none",    "pointwise", "keep:75", "keep:50",
     "keep:25", "every:1",   "every:2", "full"};
 
+/// See RematChoice.cpp.
+class RematTrial;
+
 /// In the error of a plan that does not fit.
 inline constexpr llvm::StringLiteral kNeedLess =
     "more --ranks, --remat auto, --balance memory, a smaller "
@@ -78,7 +81,8 @@ private:
   void setAttributes();
   mlir::Attribute machineAttribute();
   mlir::LogicalResult choose();
-  void chooseRemat();
+  mlir::LogicalResult chooseRemat();
+  bool isBeaten(llvm::ArrayRef<RematTrial> trials);
   void compareWithLayers();
   void chooseCut();
   std::vector<int64_t> limitsOfStages(double share) const;

@@ -284,7 +284,7 @@ void ConfigurationSearch::estimate(Prospect prospect,
   // To simulate more than other ways ask for is work for nothing; to do so step
   // by step, too.
   double enough = stepToBeat() * 1.03;
-  if (!std::isfinite(enough) && isLarge(prospect.one))
+  if (!std::isfinite(enough))
     enough = prospect.bound * 1.15;
   const StepEstimate estimate = compilation.estimateStep(options, enough);
   const Configuration &one = prospect.one;
@@ -359,9 +359,7 @@ void ConfigurationSearch::addEachRank(Configuration one,
   one.remat = "auto";
   if (!unlimited)
     return llvm::consumeError(unlimited.takeError());
-  unlimited->memoryLimit.reset();
-  if (unlimited->machine)
-    unlimited->machine->model.memory = MachineModel::unknownMemory;
+  unlimited->dropMemoryLimits();
   Prospect prospect{std::move(one), kEachRank};
   prospect.bound =
       compilation

@@ -37,6 +37,12 @@ bool CompileOptions::limitsMemory() const {
   return false;
 }
 
+void CompileOptions::dropMemoryLimits() {
+  memoryLimit.reset();
+  if (machine)
+    machine->model.memory = MachineModel::unknownMemory;
+}
+
 //===----------------------------------------------------------------------===//
 // What plan.json repeats
 //===----------------------------------------------------------------------===//

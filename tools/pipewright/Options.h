@@ -101,6 +101,8 @@ struct CompileOptions {
   std::optional<int64_t> limitOf(int64_t rank) const;
   /// Whether any rank has a limit.
   bool limitsMemory() const;
+  /// Where ranks are alike, as if they had none.
+  void dropMemoryLimits();
   /// The largest norm of all gradients; none: they are taken as they are.
   std::optional<double> clipNorm;
   /// Whether the folder gets its executable.

@@ -1,0 +1,318 @@
+//===- RematChoice.cpp - What stages compute again ------------------------===//
+//
+// `--remat auto`: each stage gets the mode that computes least again with which
+// its rank fits. Whole plans say what fits; modes that cannot by estimates of
+// stages are not tried.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/pipe/PipeDialect.h"
+#include "tools/pipewright/Compilation.h"
+#include "tools/pipewright/MemoryLimits.h"
+#include "tools/pipewright/ModelStages.h"
+#include "tools/pipewright/PlanChoice.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <map>
+#include <tuple>
+
+using namespace mlir;
+
+namespace pipewright::tool {
+
+/// `none,none,full` for three stages; one word where all have the same.
+static std::string joinModes(llvm::ArrayRef<std::string> modes) {
+  return llvm::all_equal(modes) ? modes.front() : llvm::join(modes, ",");
+}
+
+/// Finds the mode of `--remat` of one stage by how much its rank takes under
+/// those that are tried.
+class RematTrial {
+public:
+  /// The mode to try, and in the end the one to take.
+  std::string mode() const {
+    return percent ? "keep:" + std::to_string(percent)
+                   : kRematModesByTime[level].str();
+  }
+  /// The mode was beyond the limit with so many bytes: goes on to the next one,
+  /// and from the last one to the smallest. False if there is nothing to try.
+  bool goOn(int64_t bytes);
+  /// Begins to look for a percentage between the mode that fits and the one
+  /// before it, which does not. False where there is none, or nothing fits.
+  bool refine();
+  /// Whether the mode that `refine` or the call before has chosen fits. False
+  /// if it is as near to the limit as it has to be.
+  bool narrow(bool fits);
+  /// Goes on to the next mode, as this one cannot fit. False behind the last.
+  bool skip();
+  /// In kRematModesByTime.
+  size_t number() const { return level; }
+  /// That of the last mode that did not fit; the first one if that did.
+  size_t numberBefore() const { return level == 0 ? 0 : level - 1; }
+
+private:
+  /// The N of a mode `keep:N`; 0 of another one.
+  static int64_t percentOf(size_t level);
+
+  size_t level = 0, smallest = 0;
+  int64_t bytes = std::numeric_limits<int64_t>::max();
+  bool isSettled = false;
+  /// The N to try; 0: that of the level.
+  int64_t percent = 0;
+  /// Of N the one that fits, 0 for the level's own mode, and the one that does
+  /// not.
+  int64_t fits = 0, exceeds = 0;
+};
+
+bool RematTrial::goOn(int64_t taken) {
+  if (isSettled)
+    return false;
+  if (taken < bytes)
+    std::tie(bytes, smallest) = std::pair(taken, level);
+  const size_t before = level;
+  isSettled = level + 1 == std::size(kRematModesByTime);
+  level = isSettled ? smallest : level + 1;
+  return level != before;
+}
+
+bool RematTrial::skip() {
+  if (level + 1 == std::size(kRematModesByTime))
+    return false;
+  ++level;
+  return true;
+}
+
+int64_t RematTrial::percentOf(size_t level) {
+  llvm::StringRef word = kRematModesByTime[level];
+  int64_t number = 0;
+  return word.consume_front("keep:") && !word.getAsInteger(10, number) ? number
+                                                                       : 0;
+}
+
+bool RematTrial::refine() {
+  if (isSettled || level == 0)
+    return false;
+  fits = percentOf(level);
+  // What comes behind keeps less than all of these, and what is before them is
+  // as if all were kept.
+  for (size_t before = level; before-- > 0 && exceeds == 0;)
+    exceeds = percentOf(before);
+  if (exceeds == 0 && fits > 0)
+    exceeds = 100;
+  percent = (fits + exceeds) / 2;
+  return exceeds > fits + 1;
+}
+
+bool RematTrial::narrow(bool isWithin) {
+  constexpr int64_t nearEnough = 3;
+  if (exceeds <= fits + 1)
+    return false;
+  (isWithin ? fits : exceeds) = percent;
+  const bool goesOn = exceeds - fits > nearEnough;
+  percent = goesOn ? (fits + exceeds) / 2 : fits == percentOf(level) ? 0 : fits;
+  if (!goesOn)
+    exceeds = fits;
+  return goesOn;
+}
+
+/// What stages of several modes are estimated to cost, and to keep at least.
+static std::shared_ptr<StagedModel>
+mixed(llvm::ArrayRef<std::shared_ptr<const StagedModel>> models,
+      llvm::ArrayRef<RematTrial> trials) {
+  auto result = std::make_shared<StagedModel>();
+  const StagedModel &first = *models.front();
+  result->stages = first.stages;
+  result->isEstimate = true;
+  result->costs = first.costs;
+  result->edges = first.edges;
+  result->weightBytes = first.weightBytes;
+  for (auto [stage, trial] : llvm::enumerate(trials)) {
+    const StagedModel &model = *models[trial.number()];
+    schedules::StageCosts &costs = result->costs.stages[stage];
+    costs = model.costs.stages[stage];
+    for (int64_t *bytes : {&costs.stashBytes, &costs.weightStashBytes})
+      *bytes =
+          static_cast<int64_t>(model.keptSlack * static_cast<double>(*bytes));
+  }
+  return result;
+}
+
+/// Trials of all stages, each at the first mode that may fit as far as
+/// estimates say; one trial where they do not say, or where nothing may fit.
+static llvm::SmallVector<RematTrial> trialsFor(ModuleOp imported,
+                                               const CompileOptions &options,
+                                               StagedModels &known) {
+  const llvm::SmallVector<RematTrial> unknown(1);
+  ScopedDiagnosticHandler silence(imported.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  std::vector<std::shared_ptr<const StagedModel>> models;
+  CompileOptions tried = options;
+  for (llvm::StringRef mode : kRematModesByTime) {
+    tried.pipelines.staged.remat = mode.str();
+    models.push_back(ModelStages(imported, tried, known)
+                         .estimated(options.pipelines.staged.stages));
+    if (!models.back())
+      return unknown;
+  }
+  ModelStages stages(imported, options, known);
+  llvm::SmallVector<RematTrial> trials(models.front()->costs.stages.size());
+  for (bool isChanged = true; isChanged;) {
+    isChanged = false;
+    const std::shared_ptr<StagedModel> model = mixed(models, trials);
+    schedules::BuiltSchedules built;
+    auto schedule =
+        built.of(*options.policy, options.policy.with(stages.sizesOf(*model)));
+    if (!schedule) {
+      llvm::consumeError(schedule.takeError());
+      return unknown;
+    }
+    const auto &[order, simulation] = **schedule;
+    const std::vector<double> fixed =
+        stages.fixedBytes(*model, order.rankOfStage);
+    for (auto [stage, rank] : llvm::enumerate(order.rankOfStage)) {
+      const std::optional<int64_t> limit = options.limitOf(rank);
+      const double bytes =
+          fixed[rank] +
+          static_cast<double>(simulation.ranks[rank].peakStashBytes);
+      if (!limit || bytes <= static_cast<double>(*limit))
+        continue;
+      if (!trials[stage % trials.size()].skip())
+        return unknown;
+      isChanged = true;
+    }
+  }
+  return trials;
+}
+
+/// Whether no plan is faster than the step to beat, if a stage computes no less
+/// again than with the last mode that did not fit.
+bool Compilation::isBeaten(llvm::ArrayRef<RematTrial> trials) {
+  if (!std::isfinite(stepToBeat) || options.machineModel().isUneven())
+    return false;
+  CompileOptions tried = options;
+  tried.dropMemoryLimits();
+  tried.pipelines.staged.remat =
+      joinModes(llvm::map_to_vector(trials, [](const RematTrial &trial) {
+        return kRematModesByTime[trial.numberBefore()].str();
+      }));
+  std::swap(options, tried);
+  const double step = tryPlan().step;
+  std::swap(options, tried);
+  return !isShorterStep(step, stepToBeat);
+}
+
+/// On each rank the mode that recomputes least within the limit, as what one
+/// rank keeps is hardly another's matter; the smallest mode on ranks that no
+/// mode fits, for the error; or one of whole layers for all ranks where that is
+/// faster. Where the schedule is to be chosen, too, all ranks have one of the
+/// modes that are listed.
+LogicalResult Compilation::chooseRemat() {
+  if (options.pipelines.staged.remat != "auto")
+    return success();
+  const bool forAll = !options.stageChoices.empty();
+  // By stage, once it is known where each is.
+  llvm::SmallVector<RematTrial> trials(1);
+  if (options.limitsMemory() && !forAll)
+    trials = trialsFor(module(), options, staged);
+  CompileOptions decided = options;
+  auto decide = [&] {
+    decided.pipelines.staged.remat = joinModes(llvm::map_to_vector(
+        trials, [](const RematTrial &trial) { return trial.mode(); }));
+  };
+  using Bytes = llvm::SmallVector<int64_t>;
+  // The bytes of the rank of each trial's stage where it is beyond the limit;
+  // else 0.
+  auto beyond = [&] {
+    decide();
+    CompileOptions tried = decided;
+    tried.pipelines.setDraft(true);
+    std::swap(options, tried);
+    Bytes bytes = onCopy([&] {
+      ScopedDiagnosticHandler silence(context.get(),
+                                      [](Diagnostic &) { return success(); });
+      // Where none fits, by how much is known from one of them.
+      (void)chooseSchedule();
+      return failed(finish(Level::Allocated)) ? bytesBeyondLimit(forAll)
+                                              : Bytes();
+    });
+    std::swap(options, tried);
+    bytes.resize(std::max(bytes.size(), trials.size()));
+    trials.resize(bytes.size(), trials.front());
+    return bytes;
+  };
+  decide();
+  for (bool isChanged = options.limitsMemory(); isChanged;) {
+    isChanged = false;
+    const Bytes bytes = beyond();
+    for (auto [trial, taken] : llvm::zip_equal(trials, bytes))
+      isChanged |= taken > 0 && trial.goOn(taken);
+  }
+  // A step to beat is one of a plan with layers that are computed again, too.
+  if (!forAll && options.limitsMemory() && isBeaten(trials))
+    return mlir::emitError(module().getLoc()) << kNoneIsFaster;
+  bool isOpen = false;
+  if (!forAll)
+    for (RematTrial &trial : trials)
+      isOpen |= trial.refine();
+  while (isOpen) {
+    isOpen = false;
+    const Bytes bytes = beyond();
+    for (auto [trial, taken] : llvm::zip_equal(trials, bytes))
+      isOpen |= trial.narrow(taken == 0);
+  }
+  decide();
+  options = std::move(decided);
+  if (options.limitsMemory() && !forAll)
+    compareWithLayers();
+  options.given["remat"] = options.pipelines.staged.remat.getValue();
+  mlir::emitRemark(module().getLoc())
+      << "remat 'auto' chose: " << options.pipelines.staged.remat.getValue();
+  return success();
+}
+
+/// Takes a mode that computes layers again on all ranks where its plan is
+/// faster, or alone fits: how many messages wait on a rank depends on the modes
+/// of others, too, and `keep:N` counts what is computed again beside all that
+/// is kept, though some of that is not needed any more by then.
+void Compilation::compareWithLayers() {
+  auto &remat = options.pipelines.staged.remat;
+  std::string best = remat;
+  if (best == "none")
+    return;
+  double least = tryPlan().step;
+  for (StringRef mode : kRematModesByTime) {
+    if (!mode.starts_with("every:") && mode != "full")
+      continue;
+    remat = mode.str();
+    // Plans are looked at where by estimates they may be faster.
+    if (tool::estimateStep(module(), options, least, staged).least >= least)
+      continue;
+    if (const double step = tryPlan().step; isShorterStep(step, least))
+      std::tie(best, least) = std::pair(mode.str(), step);
+  }
+  remat = best;
+}
+
+/// By stage of the model, or of all together, the most bytes that a rank with
+/// it takes beyond its limit; 0 where it is within.
+llvm::SmallVector<int64_t> Compilation::bytesBeyondLimit(bool ofAll) {
+  std::map<uint64_t, int64_t> full;
+  for (auto arena : module().getOps<pipe::ArenaOp>())
+    if (isBeyondLimit(arena, options))
+      full[arena.getRank()] = static_cast<int64_t>(arena.getBytes());
+  llvm::SmallVector<pipe::StageOp> stages(module().getOps<pipe::StageOp>());
+  // Stages of a second copy of the model are as those of the first.
+  const size_t ofModel = llvm::count_if(
+      stages, [](pipe::StageOp stage) { return !stage.getMirrors(); });
+  llvm::SmallVector<int64_t> beyond(ofAll || ofModel == 0 ? 1 : ofModel);
+  for (auto [number, stage] : llvm::enumerate(stages))
+    if (stage.getRank() && full.count(*stage.getRank())) {
+      int64_t &bytes = beyond[ofAll ? 0 : number % ofModel];
+      bytes = std::max(bytes, full[*stage.getRank()]);
+    }
+  return beyond;
+}
+
+} // namespace pipewright::tool
