@@ -1,8 +1,10 @@
 //===- Collectives.cpp - Sums and copies of all ranks, and splits ---------===//
 //
 // Every rank gives its input to whoever needs it, and adds what it has got in
-// the order of a ring that begins behind the part's owner: as NCCL, in an
-// order that is not the order of the ranks, and with one rounding for each.
+// the order of a ring that begins behind the part's owner, or further on, by
+// the color of the split that made the communicator: as NCCL, in an order that
+// is not the order of the ranks, nor that of other communicators, and with one
+// rounding for each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,18 +100,19 @@ static void write(float value, char *to, size_t i, ncclDataType_t type) {
     std::memcpy(to + 4 * i, &value, 4);
 }
 
-/// `parts` by rank; the ring of element i begins behind its owner.
-static void add(const CollectiveCall &call, int rank,
+/// `parts` by rank; the ring of element i begins `distance` behind its owner.
+static void add(const CollectiveCall &call, int rank, int distance,
                 std::vector<std::vector<char>> &parts, char *to) {
   const size_t ranks = parts.size();
   for (size_t i = 0; i < call.count; ++i) {
     const size_t owner = call.kind == CollectiveCall::AllReduce
                              ? i * ranks / call.count
                              : static_cast<size_t>(rank);
-    std::vector<char> &first = parts[(owner + 1) % ranks];
-    for (size_t k = 2; k <= ranks; ++k)
+    const size_t begin = owner + distance;
+    std::vector<char> &first = parts[begin % ranks];
+    for (size_t k = 1; k < ranks; ++k)
       write(read(first, i, call.type) +
-                read(parts[(owner + k) % ranks], i, call.type),
+                read(parts[(begin + k) % ranks], i, call.type),
             first.data(), i, call.type);
     std::memcpy(to + i * call.width, first.data() + i * call.width, call.width);
   }
@@ -160,7 +163,7 @@ void Communicator::execute(const CollectiveCall &call) {
   else if (call.kind == CollectiveCall::Broadcast)
     std::memcpy(to, parts[call.root].data(), bytes);
   else
-    add(call, rank, parts, to);
+    add(call, rank, 1 + color, parts, to);
 }
 
 // --- Splits ------------------------------------------------------------------
@@ -200,5 +203,5 @@ std::shared_ptr<Communicator> Communicator::split(int color, int key,
     }
   return std::make_shared<Communicator>(id + "/" + std::to_string(splits) +
                                             "." + std::to_string(color),
-                                        number, size, isBlocking);
+                                        number, size, isBlocking, color);
 }

@@ -47,9 +47,10 @@ bool pipewright::doubles::finishAll(std::vector<Exchange> exchanges,
   return true;
 }
 
-Communicator::Communicator(std::string id, int rank, int size, bool blocking)
+Communicator::Communicator(std::string id, int rank, int size, bool blocking,
+                           int color)
     : id(std::move(id)), rank(rank), ranks(size), blocking(blocking),
-      peers(size) {
+      color(color), peers(size) {
   cuCtxGetCurrent(&context);
   CUdevice device = 0;
   cuCtxGetDevice(&device);

@@ -91,7 +91,9 @@ struct PeerChannels {
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
 public:
-  Communicator(std::string id, int rank, int size, bool blocking);
+  /// `color`: that of the split that made it.
+  Communicator(std::string id, int rank, int size, bool blocking,
+               int color = 0);
 
   /// Meets the other ranks. Sets the state when it is over.
   void meet();
@@ -137,6 +139,7 @@ private:
   const std::string id;
   const int rank, ranks;
   const bool blocking;
+  const int color;
   CUcontext context = nullptr;
   int gpu = 0;
   Descriptor listener;
