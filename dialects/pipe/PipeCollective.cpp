@@ -202,8 +202,8 @@ LogicalResult CollectiveOp::verify() {
   if (getRounded() && isOfGradients())
     return emitOpError("is of gradients, which have no rounded copy");
   // (C7)
-  if (getBucket() && (!getOver().isOfReplicas() || getWeight()))
-    return emitOpError("expects a bucket over replicas, of no single weight");
+  if (getBucket() && getWeight())
+    return emitOpError("expects a bucket or one weight, but is of both");
   // (C8)
   if (getWeight() && getOver().isOfReplicas() &&
       getKind() != runtime::CollectiveKind::AllReduce)

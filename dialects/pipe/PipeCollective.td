@@ -26,8 +26,9 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
     collectives stand one behind the other from bucket 0 on, which is also the
     order in which their gradients are whole. `rounded` means the copies of
     weights that tasks read as bf16, in place of the weights themselves. Ranks
-    that give a `split` value work on what their replica has of the weight,
-    which is alone in its bucket (proved by `pipe-verify-unrolled`).
+    that give a `split` value work on what their replica has of the weight, or
+    of the bucket: its weights are a bucket in all stages that hold them (proved
+    by `pipe-verify-unrolled`).
 
     The members are the ranks that `over` lists, of one replica; `over replicas`
     are the copies of the rank in all replicas (of which `#pipe.program` has the
@@ -59,7 +60,7 @@ def Pipe_CollectiveOp : Pipe_Op<"collective", [
       behind the first takes what that made. All others leave what replicas
       have of the value as it is; so does that of one weight over replicas,
       which is none that the stage updates (proved by `pipe-verify-unrolled`).
-    - (C7) a `bucket` is over replicas, and of no single weight.
+    - (C7) a `bucket` is of no single weight.
     - (C8) of one weight over replicas it is `all_reduce`.
 
     Life span: made by `pipe-synchronize-weights`, in rank programs from

@@ -98,18 +98,24 @@ SmallVector<Bucket> pipewright::pipe::bucketsOf(const Stages &stages,
   const ProgramFields program = programOf(op->getParentOfType<ModuleOp>());
   const bool takesMatrices =
       program.optimizer && program.optimizer.getChoice().takesMatrices();
+  const bool areParts = program.zero > 0;
+  const bool hasMirrors = stages.copies() > 1;
+  // One of two copies of the model updates a weight for both where it has an
+  // owner.
+  auto isApart = [&](const WeightGroup *group) {
+    return areParts && group->isTied() &&
+           (hasMirrors ? group->stages.size() > 2 : group->isAllReduced());
+  };
+  // A stage is cut as its mirror, whatever is updated in one of them alone.
   Bucket elementwise, matrices;
   for (const WeightGroup &group : stages.weights())
-    if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
+    if (llvm::is_contained(group.stages, stage) &&
+        (group.isUpdatedIn(stage) || isApart(&group)))
       (takesMatrices && group.weight.getOutputs() ? matrices : elementwise)
           .weights.push_back(&group);
-  const bool areParts = program.zero > 0;
   if (!areParts && !program.bucketSize)
     llvm::append_range(elementwise.weights,
                        std::exchange(matrices.weights, {}));
-  auto isApart = [&](const WeightGroup *group) {
-    return areParts && group->isAllReduced() && stages.copies() == 1;
-  };
   SmallVector<Bucket> all =
       cut(std::move(elementwise), program.bucketSize, op, isApart);
   // Matrices of a replica are whole, so they are a bucket of any size.
@@ -122,6 +128,9 @@ SmallVector<Bucket> pipewright::pipe::bucketsOf(const Stages &stages,
                               program.replicas);
     all.push_back(std::move(bucket));
   }
+  llvm::erase_if(all, [&](const Bucket &bucket) {
+    return !bucket.weights.front()->isUpdatedIn(stage);
+  });
   return all;
 }
 
@@ -136,12 +145,26 @@ pipewright::pipe::bucketNumbers(const Stages &stages, int32_t stage) {
   return numbers;
 }
 
-std::optional<size_t> pipewright::pipe::bucketAlone(const Stages &stages,
-                                                    int32_t stage,
-                                                    FlatSymbolRefAttr weight) {
+SmallVector<const WeightGroup *>
+pipewright::pipe::weightsOf(const Stages &stages, CollectiveOp op) {
+  SmallVector<const WeightGroup *> weights;
+  if (op.getWeight()) {
+    if (const WeightGroup *group = stages.groupOf(op.getWeightAttr()))
+      weights.push_back(group);
+    return weights;
+  }
+  const auto buckets = bucketsOf(stages, stages.numberOf(op.getStageAttr()));
+  for (auto [number, bucket] : llvm::enumerate(buckets))
+    if (number == op.getBucket().value_or(number))
+      llvm::append_range(weights, bucket.weights);
+  return weights;
+}
+
+std::optional<size_t> pipewright::pipe::bucketOf(const Stages &stages,
+                                                 int32_t stage,
+                                                 const WeightGroup *weight) {
   for (auto [number, bucket] : llvm::enumerate(bucketsOf(stages, stage)))
-    if (bucket.weights.size() == 1 &&
-        bucket.weights.front() == stages.groupOf(weight))
+    if (llvm::is_contained(bucket.weights, weight))
       return number;
   return std::nullopt;
 }

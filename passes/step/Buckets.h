@@ -32,9 +32,10 @@ struct Bucket {
 
 /// Those of a stage, in the order in which they lie: first what is updated
 /// element by element, that whose gradients are whole first in front, then
-/// matrices, if there are any. None where nothing is updated. With ZeRO a
-/// weight that other ranks hold, too, is alone in its bucket, so that its parts
-/// are the same ones there.
+/// matrices, if there are any. None where nothing is updated. With ZeRO parts
+/// of a weight that other ranks hold, too, are the same ones there: it is alone
+/// in its bucket, but for weights that a stage and its mirror alone hold, which
+/// have the same buckets in both.
 llvm::SmallVector<Bucket> bucketsOf(const Stages &stages, int32_t stage);
 
 /// The numbers of these as `pipe.collective` gives them: none, alone, for all
@@ -42,9 +43,14 @@ llvm::SmallVector<Bucket> bucketsOf(const Stages &stages, int32_t stage);
 llvm::SmallVector<std::optional<int64_t>> bucketNumbers(const Stages &stages,
                                                         int32_t stage);
 
-/// The number of the bucket of a stage that has this weight and no other.
-std::optional<size_t> bucketAlone(const Stages &stages, int32_t stage,
-                                  mlir::FlatSymbolRefAttr weight);
+/// The weights that a collective is about: one, those of a bucket, or all that
+/// its stage updates, in the order of its buckets.
+llvm::SmallVector<const WeightGroup *> weightsOf(const Stages &stages,
+                                                 CollectiveOp op);
+
+/// The number of the bucket of a stage that has this weight.
+std::optional<size_t> bucketOf(const Stages &stages, int32_t stage,
+                               const WeightGroup *weight);
 
 /// Floating-point operations of the products that update a stage's matrices,
 /// on the replica that has most.

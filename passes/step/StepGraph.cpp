@@ -24,21 +24,15 @@ static schedules::Work describe(const Stages &stages, CollectiveOp op) {
   work.kind = op.getKind();
   if (op.getOver().isOfReplicas())
     work.replicas = op.countMembers();
-  std::string of;
-  int32_t stage = stages.numberOf(op.getStage());
-  if (op.getWeight()) {
-    if (const WeightGroup *group = stages.groupOf(op.getWeightAttr()))
-      work.bytes = byteSize(group->weight.getTensorType());
-    if (op.isOfPart())
-      work.bytes = llvm::divideCeil(
-          work.bytes, programOf(op->getParentOfType<ModuleOp>()).replicas);
-    of = "'" + op.getWeight()->str() + "'";
-  } else {
-    for (auto [number, bucket] : llvm::enumerate(bucketsOf(stages, stage)))
-      if (number == op.getBucket().value_or(number))
-        work.bytes += bucket.bytes();
-    of = "stage " + std::to_string(stages.originalOf(stage));
-  }
+  for (const WeightGroup *group : weightsOf(stages, op))
+    work.bytes += byteSize(group->weight.getTensorType());
+  if (op.isOfPart())
+    work.bytes = llvm::divideCeil(
+        work.bytes, programOf(op->getParentOfType<ModuleOp>()).replicas);
+  const int32_t stage = stages.numberOf(op.getStage());
+  std::string of = op.getWeight()
+                       ? "'" + op.getWeight()->str() + "'"
+                       : "stage " + std::to_string(stages.originalOf(stage));
   if (op.getRounded())
     work.bytes /= 2;
   if (op.getBucket())

@@ -111,23 +111,11 @@ static llvm::Error checkMachine(const CompileOptions &options) {
 }
 
 /// Two copies of the model must not depend on the order in which each sums over
-/// replicas; with ZeRO they do.
-static llvm::Error orderCopies(CompileOptions &options) {
-  if (options.replicas <= 2 || options.policy->copies() == 1 ||
-      options.target->addsInOneOrder())
-    return llvm::Error::success();
-  options.pipelines.scheduled.copiesLast = true;
-  if (options.zero == 0)
-    return llvm::Error::success();
-  return option::fail(
-      "--zero ", options.zero, " with --target ", options.target->name(),
-      " expects at most 2 replicas, or a schedule with one copy of the model, "
-      "but got ",
-      options.replicas, " replicas and '",
-      options.pipelines.scheduled.policy.getValue(),
-      "': gradients of three and more may be added in another order for each "
-      "copy, whose weights would differ; leave --zero out, or take another "
-      "schedule");
+/// replicas.
+static void orderCopies(CompileOptions &options) {
+  options.pipelines.scheduled.copiesLast = options.replicas > 2 &&
+                                           options.policy->copies() > 1 &&
+                                           !options.target->addsInOneOrder();
 }
 
 /// Reads the rows that are still open, and those that the text has values for.
@@ -161,8 +149,7 @@ readCompileOptions(const OptionValues &given, std::shared_ptr<LevelText> text) {
       return std::move(error);
   auto options = readRows(given, std::move(text));
   if (options)
-    if (llvm::Error error = orderCopies(*options))
-      return std::move(error);
+    orderCopies(*options);
   if (options && options->text && options->text->level > Level::Import)
     if (llvm::Error error = checkMachine(*options))
       return std::move(error);

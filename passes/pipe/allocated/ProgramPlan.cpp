@@ -23,19 +23,18 @@ static int64_t bytesOfRange(const Stages &stages, const ArenaLayout &layout,
     return layout.placeOf(stage, *op.getWeight()).weight.bytes;
   if (!optimizer)
     return 0;
+  std::optional<size_t> bucket = op.getBucket();
   if (op.getWeight()) {
-    const std::optional<size_t> bucket =
-        bucketAlone(stages, stage, op.getWeightAttr());
+    bucket = bucketOf(stages, stage, stages.groupOf(op.getWeightAttr()));
     if (!bucket)
       return 0;
-    const int64_t bytes = optimizer->buckets.empty()
-                              ? optimizer->weights.bytes
-                              : optimizer->buckets[*bucket];
-    return bytes / programOf(op->getParentOfType<ModuleOp>()).replicas;
   }
-  return op.getBucket() && *op.getBucket() < optimizer->buckets.size()
-             ? optimizer->buckets[*op.getBucket()]
-             : optimizer->weights.bytes;
+  const int64_t bytes = bucket && *bucket < optimizer->buckets.size()
+                            ? optimizer->buckets[*bucket]
+                            : optimizer->weights.bytes;
+  return op.isOfPart()
+             ? bytes / programOf(op->getParentOfType<ModuleOp>()).replicas
+             : bytes;
 }
 
 /// The bytes of a result that has bytes of its own: a tensor, one that will be

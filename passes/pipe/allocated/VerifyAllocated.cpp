@@ -422,21 +422,36 @@ private:
     return success();
   }
 
-  /// Where the weights that a stage updates lie in its flat range.
-  std::map<StringRef, int64_t> placesIn(StringRef stage) {
-    std::map<StringRef, int64_t> places;
+  /// Where weights that a stage updates lie in its flat range, and how long
+  /// that is; or in their bucket of it.
+  std::map<StringRef, std::pair<int64_t, int64_t>>
+  placesIn(StringRef stage, ArrayRef<const WeightGroup *> weights,
+           bool isOfBucket) {
+    std::map<StringRef, std::pair<int64_t, int64_t>> places;
     for (ArenaOp arena : getOperation().getOps<ArenaOp>())
       for (auto optimizer : arena.getBody()->getOps<OptimizerOp>())
-        for (auto place : arena.getBody()->getOps<PlaceOp>())
-          if (optimizer.getStage() == stage && place.getStage() == stage &&
-              place.isUpdated())
-            places[place.getWeight()] = place.getBuffer().getOffset() -
-                                        optimizer.getWeights().getOffset();
+        for (auto place : arena.getBody()->getOps<PlaceOp>()) {
+          if (optimizer.getStage() != stage || place.getStage() != stage ||
+              !place.isUpdated() ||
+              llvm::none_of(weights, [&](const WeightGroup *group) {
+                return group->weight.getSymName() == place.getWeight();
+              }))
+            continue;
+          const BufferAttr all = optimizer.getWeights();
+          const BufferAttr around =
+              isOfBucket ? optimizer.partOf(
+                               all, optimizer.bucketAround(place.getBuffer()))
+                         : all;
+          places[place.getWeight()] = {place.getBuffer().getOffset() -
+                                           around.getOffset(),
+                                       around.getBytes()};
+        }
     return places;
   }
 
-  /// Copies of a stage that do something with all that they update take its
-  /// flat ranges for the same. Replicas of a stage are one program.
+  /// Copies of a stage that do something with all that they update, or with a
+  /// bucket of it, take these ranges for the same. Replicas of a stage are one
+  /// program.
   LogicalResult verifyRanges(RankOp program, const Stages &stages) {
     for (auto together : program.getBody()->getOps<CollectiveOp>()) {
       if (together.getWeight() || together.getOver().isOfReplicas())
@@ -445,8 +460,11 @@ private:
       if (stage < 0)
         return together.emitOpError("belongs to no stage of the module");
       StageOp original = stages[stages.originalOf(stage)];
-      if (placesIn(together.getStage()) != placesIn(original.getSymName()))
-        return together.emitOpError("takes all that stages '@")
+      const auto weights = weightsOf(stages, together);
+      const bool isOfBucket = together.isOfPart() || together.getBucket();
+      if (placesIn(together.getStage(), weights, isOfBucket) !=
+          placesIn(original.getSymName(), weights, isOfBucket))
+        return together.emitOpError("takes what stages '@")
                << original.getSymName() << "' and '@" << together.getStage()
                << "' update for the same, but their weights lie differently";
     }

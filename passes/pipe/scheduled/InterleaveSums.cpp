@@ -35,7 +35,8 @@ static SmallVector<CollectiveOp> sumsBehind(TaskOp task) {
       break;
     if (!sum)
       continue;
-    if (!sum.getBucket() || !sum.isOfGradients() || sum.getValue() != made)
+    if (!sum.getBucket() || !sum.isOfGradients() || sum.getValue() != made ||
+        !sum.getOver().isOfReplicas())
       break;
     sums.push_back(sum);
     made = sum.getResult();

@@ -234,9 +234,9 @@ def PipeSynchronizeWeights
 
     Where a module has several `replicas`, all gradients that an update uses are
     summed over them, bucket by bucket, before stages that hold a weight sum
-    what they have; those of two copies of the model do it before. A stage whose
-    weight an owner updates sums that weight's gradient over replicas on its
-    own. So all replicas do the same update, to the bit. Running
+    what they have; those of two copies of the model do it before, unless
+    `copies-last`. A stage whose weight an owner updates sums that weight's
+    gradient over replicas on its own. So all replicas do the same update, to the bit. Running
     statistics, of which each replica has its own, become one behind the sums
     (`pipe.merge_statistics`). Refuses these in steps with several updates.
 
@@ -245,8 +245,9 @@ def PipeSynchronizeWeights
     them; it updates that part, and the replicas gather the new weights, or what
     tasks read of them in bf16; a collective for each bucket: matrices that an
     optimizer takes as a whole are one of their own, in which each replica has
-    some. Refuses steps with several updates, and optimizers that need all
-    weights whole. With `zero` 2, `pipe-share-gradients`
+    some. What two copies of the model sum then is that part of each bucket.
+    Refuses steps with several updates, and optimizers that need all weights
+    whole. With `zero` 2, `pipe-share-gradients`
     goes on from there.
 
     All sums come before all updates; in a step with several updates each sum
@@ -285,7 +286,7 @@ def PipeSynchronizeWeights
            "all-reduce or owner: how weights that stages share are kept equal">,
     Option<"copiesLast", "copies-last", "bool", /*default=*/"false",
            "Whether two copies of the model add up what replicas have summed: "
-           "for links that need not add in one order, without ZeRO">
+           "for links that need not add in one order">
   ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }

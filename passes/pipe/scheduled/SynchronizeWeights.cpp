@@ -16,7 +16,7 @@
 // begin inside its last backward; each replica's own sum is in the order of its
 // micro-batches, which are consecutive ones of the batch. With ZeRO a
 // replica gets its part of the sums alone, updates its part of the weights, and
-// hands them out, bucket by bucket; ranks that share a weight sum the part that
+// hands them out, bucket by bucket; ranks that share weights sum the parts that
 // their replica has. Two copies of the model are summed before replicas are, as
 // each has half of these; with `copies-last` behind them, so that copies stay
 // alike in whatever order each of them sums over replicas. Running statistics
@@ -66,7 +66,9 @@ public:
 
 private:
   Policy policyOf(const WeightGroup &group) const;
+  bool isOfMirrors(const WeightGroup &group) const;
   bool isSharedWhole(int32_t stage) const;
+  bool isSplit(int32_t stage);
   template <class StageType>
   Value lastOf(int32_t stage);
   Value gradientsOf(int32_t stage) { return lastOf<GradientType>(stage); }
@@ -79,12 +81,14 @@ private:
   void handBack(const WeightGroup &group);
   void allReduceTied(ArrayRef<const WeightGroup *> groups);
   void allReduce(Location location, ArrayRef<int32_t> holders,
-                 FlatSymbolRefAttr weight);
+                 FlatSymbolRefAttr weight,
+                 const WeightGroup *inBucket = nullptr);
   void takeGradients();
   void clipGradients();
   void mergeStatistics();
   CollectiveOp createSum(Location location, int32_t stage, Value gradients,
-                         FlatSymbolRefAttr weight, GroupAttr over);
+                         FlatSymbolRefAttr weight, GroupAttr over,
+                         std::optional<int64_t> bucket = {});
   CollectiveOp create(Location location, CollectiveKind kind, int32_t stage,
                       Value value, Type result, GroupAttr over,
                       FlatSymbolRefAttr weight = {}, bool isRounded = false,
@@ -114,16 +118,26 @@ Policy StepSynchronizer::policyOf(const WeightGroup &group) const {
 }
 
 /// Whether a stage of the first of two copies and its mirror, and nobody else,
-/// hold all that both train: then its gradients are summed as one range.
+/// hold a weight and update it.
+bool StepSynchronizer::isOfMirrors(const WeightGroup &group) const {
+  return stages.copies() > 1 && group.stages.size() == 2 &&
+         policyOf(group) == Policy::AllReduce;
+}
+
+/// Whether all that a stage of the first copy and its mirror train is theirs
+/// alone: then its gradients are summed as one range.
 bool StepSynchronizer::isSharedWhole(int32_t stage) const {
-  if (stages.copies() == 1 || !stages.hasGradients(stage))
-    return false;
-  int32_t mirror = stage + stages.size() / 2;
   return llvm::all_of(stages.weights(), [&](const WeightGroup &group) {
     return !group.isTied() || !llvm::is_contained(group.stages, stage) ||
-           (policyOf(group) == Policy::AllReduce &&
-            ArrayRef(group.stages) == ArrayRef<int32_t>({stage, mirror}));
+           isOfMirrors(group);
   });
+}
+
+/// Whether each replica has parts of a stage's gradients.
+bool StepSynchronizer::isSplit(int32_t stage) {
+  Value gradients = gradientsOf(stage);
+  return gradients &&
+         stateOfReplicas(gradients.getType()) == ReplicaState::split;
 }
 
 /// What the last op has made of a stage's gradients, or of its new weights.
@@ -190,9 +204,10 @@ void StepSynchronizer::handBack(const WeightGroup &group) {
 CollectiveOp StepSynchronizer::createSum(Location location, int32_t stage,
                                          Value gradients,
                                          FlatSymbolRefAttr weight,
-                                         GroupAttr over) {
+                                         GroupAttr over,
+                                         std::optional<int64_t> bucket) {
   return create(location, CollectiveKind::AllReduce, stage, gradients,
-                gradients.getType(), over, weight);
+                gradients.getType(), over, weight, /*isRounded=*/false, bucket);
 }
 
 CollectiveOp StepSynchronizer::create(Location location, CollectiveKind kind,
@@ -211,29 +226,43 @@ CollectiveOp StepSynchronizer::create(Location location, CollectiveKind kind,
 }
 
 /// The part of each holder, in the order of the stages. Without a weight: of
-/// all that they update.
+/// all that they update, or of the bucket that has weight `inBucket`.
 void StepSynchronizer::allReduce(Location location, ArrayRef<int32_t> holders,
-                                 FlatSymbolRefAttr weight) {
+                                 FlatSymbolRefAttr weight,
+                                 const WeightGroup *inBucket) {
   SmallVector<int64_t> over;
   for (int32_t stage : holders)
     over.push_back(ranks[stage]);
   // The sum of two is the same either way, so that two ranks are one group.
   if (over.size() == 2)
     llvm::sort(over);
-  for (int32_t stage : holders)
+  for (int32_t stage : holders) {
+    std::optional<int64_t> bucket;
+    if (inBucket)
+      bucket = bucketNumbers(stages, stage)[*bucketOf(stages, stage, inBucket)];
     createSum(location, stage, gradientsOf(stage), weight,
-              GroupAttr::ofRanks(step.getContext(), over));
+              GroupAttr::ofRanks(step.getContext(), over), bucket);
+  }
 }
 
 void StepSynchronizer::allReduceTied(ArrayRef<const WeightGroup *> groups) {
-  // By stage of the first copy: those whose gradients are one range.
-  std::set<int32_t> whole;
+  // By stage of the first copy: those whose gradients are one range, or whose
+  // replicas have parts of buckets.
+  std::set<int32_t> whole, split;
   for (const WeightGroup *group : groups)
-    if (isSharedWhole(group->owner()))
+    if (isOfMirrors(*group) && isSplit(group->owner()))
+      split.insert(group->owner());
+    else if (isSharedWhole(group->owner()))
       whole.insert(group->owner());
     else
       allReduce(group->weight.getLoc(), group->stages,
                 FlatSymbolRefAttr::get(group->weight.getSymNameAttr()));
+  for (int32_t stage : split)
+    for (const Bucket &bucket : bucketsOf(stages, stage))
+      if (const WeightGroup *first = bucket.weights.front();
+          isOfMirrors(*first))
+        allReduce(stages[stage].getLoc(), first->stages, FlatSymbolRefAttr(),
+                  first);
   for (int32_t stage : whole)
     allReduce(stages[stage].getLoc(), {stage, stage + stages.size() / 2},
               FlatSymbolRefAttr());

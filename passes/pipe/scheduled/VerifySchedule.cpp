@@ -11,6 +11,7 @@
 #include "passes/pipe/unrolled/VerifyTasks.h"
 #include "passes/schedules/Checker.h"
 #include "passes/step/BackwardParts.h"
+#include "passes/step/Buckets.h"
 #include "passes/step/StepOrder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -96,21 +97,27 @@ RankInstruction ProgramVerifier::read(ClipGradientsOp op,
 }
 
 /// Members name what they have in common: a weight, wherever it is used, or all
-/// that is updated in a part of the model, of whatever copy.
+/// that is updated in a part of the model, of whatever copy, or a bucket of it.
 RankInstruction ProgramVerifier::read(CollectiveOp op, InstructionKind kind) {
   std::string name = op.isOfGradients() ? "gradients" : "values";
+  const auto weights = weightsOf(stages, op);
   int64_t bytes = 0;
+  for (const WeightGroup *group : weights)
+    bytes += byteSize(group->weight.getTensorType());
   if (op.getWeight()) {
     name += " of weight '" + op.getWeight()->str() + "'";
-    if (const WeightGroup *group = stages.groupOf(op.getWeightAttr()))
-      bytes = byteSize(group->weight.getTensorType());
   } else {
-    int32_t stage = stages.numberOf(op.getStageAttr());
-    StageOp original = stages[stages.originalOf(stage)];
-    name += " of stage '@" + original.getSymName().str() + "'";
-    for (const WeightGroup &group : stages.weights())
-      if (llvm::is_contained(group.stages, stage) && group.isUpdatedIn(stage))
-        bytes += byteSize(group.weight.getTensorType());
+    const int32_t original =
+        stages.originalOf(stages.numberOf(op.getStageAttr()));
+    const auto updated =
+        llvm::count_if(stages.weights(), [&](const WeightGroup &group) {
+          return llvm::is_contained(group.stages, original) &&
+                 group.isUpdatedIn(original);
+        });
+    if (updated != static_cast<int64_t>(weights.size()) && !weights.empty())
+      name += " of weights '" + weights.front()->weight.getSymName().str() +
+              "' to '" + weights.back()->weight.getSymName().str() + "'";
+    name += " of stage '@" + StageOp(stages[original]).getSymName().str() + "'";
   }
   // Replicas run one program, and talk to each other in what they do together
   // alone. So if the programs of one replica run to their end, where that is

@@ -66,7 +66,7 @@ private:
                                     bool isOfGradients, bool isRounded = false);
   void verifyUpdates();
   Value behindHolders(Value made);
-  void verifyPart(CollectiveOp together);
+  void verifyBucket(CollectiveOp together);
   void verifyLent(llvm::SmallPtrSetImpl<Operation *> &wanted);
   void verifyGathered(TaskOp update, bool isShared,
                       llvm::SmallPtrSetImpl<Operation *> &wanted);
@@ -122,7 +122,7 @@ Value ReplicaVerifier::behindHolders(Value made) {
     auto together = dyn_cast<CollectiveOp>(op);
     if (together &&
         (!together.getOver().isOfReplicas() || together.getWeight())) {
-      verifyPart(together);
+      verifyBucket(together);
       made = together.getValue();
     } else if (auto add = dyn_cast<AddGradientOp>(op)) {
       made = add.getGradient();
@@ -133,15 +133,19 @@ Value ReplicaVerifier::behindHolders(Value made) {
   return made;
 }
 
-/// Parts of a weight are the same ones on all ranks that sum them.
-void ReplicaVerifier::verifyPart(CollectiveOp together) {
-  if (!together.isOfPart())
+/// Buckets, and parts of them, are the same ones on all ranks that sum them.
+void ReplicaVerifier::verifyBucket(CollectiveOp together) {
+  if (!together.isOfPart() && !together.getBucket())
     return;
-  const int32_t stage = stages.numberOf(together.getStageAttr());
-  if (!together.getWeight() ||
-      !bucketAlone(stages, stage, together.getWeightAttr()))
-    report(together) << "is of parts that each replica has, but expects one "
-                        "weight that is alone in its bucket";
+  const auto weights = weightsOf(stages, together);
+  auto hasBucket = [&](int32_t stage) {
+    return llvm::any_of(bucketsOf(stages, stage), [&](const Bucket &bucket) {
+      return bucket.weights == weights;
+    });
+  };
+  if (weights.empty() || !llvm::all_of(weights.front()->stages, hasBucket))
+    report(together) << "expects weights that are a bucket in each stage that "
+                        "holds them";
 }
 
 /// What stages add to a weight that an owner updates is of all replicas where

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/unrolled/VerifySums.h"
+#include "passes/step/Buckets.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -33,7 +34,9 @@ private:
   using Link = std::pair<int64_t, int64_t>;
   using Group = std::pair<SmallVector<int64_t>, int64_t>;
 
-  bool isAbout(CollectiveOp together, const WeightGroup &weight) const;
+  bool isAbout(CollectiveOp together, const WeightGroup &weight) const {
+    return llvm::is_contained(about.at(together), &weight);
+  }
   bool getsAll(CollectiveOp together, const WeightGroup &weight,
                int64_t rank) const;
   LogicalResult addAll(CollectiveOp together, const WeightGroup &weight,
@@ -44,6 +47,8 @@ private:
   /// The n-th collectives of all members of a group of ranks are one.
   std::map<Group, SmallVector<CollectiveOp>> parts;
   llvm::DenseMap<Operation *, Group> groupOf;
+  /// The weights that each is about.
+  llvm::DenseMap<Operation *, SmallVector<const WeightGroup *>> about;
   /// Those of weights.
   SmallVector<CollectiveOp> handedOut;
   /// The n-th receive of a link gets what the n-th send gives.
@@ -65,6 +70,7 @@ SumReader::SumReader(const Stages &stages, ArrayRef<Operation *> ops)
     if (auto together = dyn_cast<CollectiveOp>(op)) {
       if (together.getOver().isOfReplicas())
         continue;
+      about[op] = weightsOf(stages, together);
       if (!together.isOfGradients())
         handedOut.push_back(together);
       SmallVector<int64_t> over(together.getOver().getRanks());
@@ -80,14 +86,6 @@ SumReader::SumReader(const Stages &stages, ArrayRef<Operation *> ops)
       received[op] = {link, receives[link]++};
     }
   }
-}
-
-bool SumReader::isAbout(CollectiveOp together,
-                        const WeightGroup &weight) const {
-  if (together.getWeight())
-    return *together.getWeight() == weight.weight.getSymName();
-  const int32_t stage = stages.numberOf(together.getStage());
-  return llvm::is_contained(weight.stages, stage) && weight.isUpdatedIn(stage);
 }
 
 /// Whether a member has the whole sum in the end, or gets the weights that

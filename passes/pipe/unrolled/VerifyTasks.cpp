@@ -8,6 +8,7 @@
 #include "passes/pipe/unrolled/VerifyFolds.h"
 #include "passes/pipe/unrolled/VerifyReplicas.h"
 #include "passes/pipe/unrolled/VerifySums.h"
+#include "passes/step/Buckets.h"
 #include "passes/step/StepOrder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -78,7 +79,7 @@ private:
   void verifyChain(int32_t stage);
   SmallVector<TaskOp> summingTasks(int32_t stage) const;
   void verifyVersion(TaskOp task, int32_t stage, int64_t microBatch);
-  void verifyAllReduced(const WeightGroup &group);
+  void verifyHolders(CollectiveOp together);
   void verifyTiedWeights();
   void verifyClipping();
   void verifyPair(TaskOp first, ArrayRef<Operation *> behind);
@@ -312,44 +313,41 @@ void TaskVerifier::verifyChain(int32_t stage) {
 }
 
 /// Holders add in the order of the stages.
-void TaskVerifier::verifyAllReduced(const WeightGroup &group) {
-  llvm::StringRef name = group.weight.getSymName();
-  SmallVector<int64_t> ranks;
-  for (int32_t stage : group.stages)
-    ranks.push_back(stages[stage].getRank().value_or(-1));
-  // The sum of two is the same either way.
-  if (ranks.size() == 2)
-    llvm::sort(ranks);
-  for (Operation *op : ops) {
-    if (isa<AddGradientOp, SetWeightOp>(op) &&
-        op->getAttrOfType<FlatSymbolRefAttr>("weight").getValue() == name)
-      report(op) << "is for weights that an owner updates for all, but '@"
-                 << name << "' is all-reduced";
-    auto together = dyn_cast<CollectiveOp>(op);
-    if (!together || !together.isOfGradients() ||
-        together.getOver().isOfReplicas())
+void TaskVerifier::verifyHolders(CollectiveOp together) {
+  for (const WeightGroup *group : weightsOf(stages, together)) {
+    if (!group->isTied() || !group->isAllReduced())
       continue;
-    int32_t stage = stages.numberOf(together.getStage());
-    // Without a weight it is of all that its stage updates.
-    if (together.getWeight() ? *together.getWeight() != name
-                             : !llvm::is_contained(group.stages, stage))
-      continue;
+    SmallVector<int64_t> ranks;
+    for (int32_t stage : group->stages)
+      ranks.push_back(stages[stage].getRank().value_or(-1));
+    // The sum of two is the same either way.
+    if (ranks.size() == 2)
+      llvm::sort(ranks);
     if (together.getOver().getRanks() != ArrayRef(ranks))
-      report(op) << "sums gradients of '@" << name << "' over ranks ["
-                 << together.getOver().getRanks()
-                 << "], but its holders are on [" << ranks << "]";
+      report(together) << "sums gradients of '@" << group->weight.getSymName()
+                       << "' over ranks [" << together.getOver().getRanks()
+                       << "], but its holders are on [" << ranks << "]";
   }
 }
 
 void TaskVerifier::verifyTiedWeights() {
+  for (Operation *op : ops) {
+    auto together = dyn_cast<CollectiveOp>(op);
+    if (together && together.isOfGradients() &&
+        !together.getOver().isOfReplicas())
+      verifyHolders(together);
+    if (!isa<AddGradientOp, SetWeightOp>(op))
+      continue;
+    auto name = op->getAttrOfType<FlatSymbolRefAttr>("weight");
+    if (const WeightGroup *group = stages.groupOf(name);
+        group && group->isTied() && group->isAllReduced())
+      report(op) << "is for weights that an owner updates for all, but '@"
+                 << name.getValue() << "' is all-reduced";
+  }
   for (const WeightGroup &group : stages.weights()) {
-    if (!group.isTied())
+    if (!group.isTied() || group.isAllReduced())
       continue;
     llvm::StringRef name = group.weight.getSymName();
-    if (group.isAllReduced()) {
-      verifyAllReduced(group);
-      continue;
-    }
     for (int32_t stage : ArrayRef(group.stages).drop_front()) {
       bool isSet = llvm::any_of(ops, [&](Operation *op) {
         auto set = dyn_cast<SetWeightOp>(op);

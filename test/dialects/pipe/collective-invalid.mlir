@@ -160,7 +160,7 @@ module attributes {pipe.program = #pipe.program<replicas = 2, zero = 1>} {
   }
   pipe.rank 0 train {
     %u = pipe.task update @s0 () : () -> !pipe.updated<@s0, split>
-    // expected-error @below {{expects a bucket over replicas, of no single weight}}
+    // expected-error @below {{expects a bucket or one weight, but is of both}}
     %r = pipe.collective all_gather of @w bucket 0 in @s0 (%u) over replicas : (!pipe.updated<@s0, split>) -> !pipe.updated<@s0, split>
   }
 }

@@ -56,4 +56,4 @@
 // A bucket is of replicas.
 // RUN: sed -e 's/all_reduce of @wte in @s0/all_reduce of @wte bucket 0 in @s0/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=RANKS
-// RANKS: error: 'pipe.collective' op expects a bucket over replicas, of no single weight
+// RANKS: error: 'pipe.collective' op expects a bucket or one weight, but is of both

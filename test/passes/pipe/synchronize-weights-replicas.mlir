@@ -36,7 +36,29 @@
 // THIRD: pipe.collective all_reduce of @wte in @s0({{.*}} buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>]
 // RUN: sed -e 's/all_reduce of @wte in @s\([01]\)/all_reduce in @s\1/' %t.zero | not pipewright-opt --pipe-verify-unrolled -o /dev/null 2>&1 | FileCheck %s --check-prefix=APART
 // RUN: sed -e 's/all_reduce of @wte in @s\([01]\)/all_reduce in @s\1/' %t.zero | not pipewright-opt --pipe-insert-transfers --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=APART
-// APART: error: 'pipe.collective' op is of parts that each replica has, but expects one weight that is alone in its bucket
+// APART: error: 'pipe.collective' op expects weights that are a bucket in each stage that holds them
+
+// So do two copies of the model, bucket by bucket, where they come last; what others hold, too, is
+// in a bucket of its own, with or without an owner.
+// DEFINE: %{copies} = pipewright-opt --pipe-mirror-stages --pipe-unroll-microbatches --pipe-schedule="policy=chimera ranks=2" --pipe-synchronize-weights=copies-last
+// RUN: %{tied} | sed 's/replicas = 3/&, zero = 1/' | %{copies} --pipe-verify-unrolled | sed 's/  */ /g' > %t.copies
+// RUN: FileCheck %s --check-prefix=COPIES < %t.copies
+// RUN: pipewright-opt %t.copies --pipe-insert-transfers --pipe-verify-schedule --pipewright-allocated=assign-streams | FileCheck %s --check-prefix=ALLOCATED
+// COPIES: %[[A0:.*]] = pipe.collective reduce_scatter bucket 0 in @s0(%{{.*}}) over replicas :
+// COPIES-NEXT: %[[B0:.*]] = pipe.collective reduce_scatter bucket 1 in @s0(%[[A0]]) over replicas :
+// COPIES-NEXT: %[[B2:.*]] = pipe.collective reduce_scatter in @s2(%{{.*}}) over replicas :
+// COPIES: pipe.add_gradient @wte in @s0(%[[B0]],
+// COPIES: %[[T0:.*]] = pipe.collective all_reduce bucket 0 in @s0(%{{.*}}) over [0, 1] : (!pipe.gradient<@s0, split>) -> !pipe.gradient<@s0, split>
+// COPIES-NEXT: %[[T2:.*]] = pipe.collective all_reduce in @s2(%{{.*}}) over [0, 1] : (!pipe.gradient<@s2, split>) -> !pipe.gradient<@s2, split>
+// COPIES-NEXT: pipe.task update @s0(%[[T0]])
+// COPIES: pipe.task update @s2(%[[T2]])
+// ALLOCATED: pipe.optimizer @s0 {{.*}} buckets [384, 384]
+// ALLOCATED: pipe.collective all_reduce bucket 0 in @s0({{.*}} buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>]
+// ALLOCATED: pipe.collective all_reduce in @s2({{.*}} buffers [#pipe.buffer<arena 0 at {{[0-9]+}} bytes 64>]
+// RUN: for wrong in '1 ' ''; do \
+// RUN:   sed -e "s/all_reduce bucket 0 in @s0/all_reduce ${wrong:+bucket $wrong}in @s0/" %t.copies > %t.wrong; \
+// RUN:   not pipewright-opt %t.wrong --pipe-verify-unrolled -o /dev/null 2>&1 | FileCheck %s --check-prefix=APART || exit 1; \
+// RUN: done
 
 // OWNER:      pipe.step train
 // OWNER:      %[[R0:.*]] = pipe.collective all_reduce in @s0(%{{.*}}) over replicas :
