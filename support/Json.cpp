@@ -4,6 +4,8 @@
 
 #include "support/Text.h"
 
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
 
 namespace pipewright {
@@ -41,6 +43,27 @@ llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text) {
     return value;
   return llvm::createStringError(
       "is not JSON: " + text::shortened(llvm::toString(value.takeError())));
+}
+
+std::string findRepeatedKey(llvm::StringRef text) {
+  // Keys of the lists and objects that are open, without quotes.
+  llvm::SmallVector<llvm::StringSet<>> open;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '[' || text[i] == '{') {
+      open.emplace_back();
+    } else if (text[i] == ']' || text[i] == '}') {
+      open.pop_back();
+    } else if (text[i] == '"') {
+      const size_t begin = i + 1;
+      while (text[++i] != '"')
+        i += text[i] == '\\';
+      llvm::StringRef string = text.slice(begin, i);
+      if (text.drop_front(i + 1).ltrim().starts_with(":") &&
+          !open.back().insert(string).second)
+        return string.str();
+    }
+  }
+  return "";
 }
 
 } // namespace pipewright

@@ -4,6 +4,7 @@
 
 #include "support/InputFile.h"
 #include "support/Json.h"
+#include "support/NearWords.h"
 #include "support/Text.h"
 #include "tools/pipewright/OptionTable.h"
 
@@ -14,9 +15,45 @@
 
 namespace pipewright::tool {
 
+static constexpr Precision kPrecisions[] = {Precision::F32, Precision::Tf32,
+                                            Precision::BF16};
+
 static llvm::Error fail(llvm::StringRef path, const llvm::Twine &what) {
-  return option::fail("--machine: '", text::printable(path), "' ", what.str(),
+  return option::fail("--machine: '", text::printable(path), "'", what.str(),
                       ": expects what pipewright machine show -o writes");
+}
+
+/// A key of `object` that nothing reads, as it may be misspelt; empty where all
+/// are among `known`.
+static std::string findUnknown(const llvm::json::Object &object,
+                               llvm::ArrayRef<llvm::StringRef> known,
+                               const llvm::Twine &where) {
+  std::vector<llvm::StringRef> unknown;
+  for (const auto &[key, value] : object)
+    if (!llvm::is_contained(known, llvm::StringRef(key)))
+      unknown.push_back(key);
+  if (unknown.empty())
+    return "";
+  // In the same order whatever the object has.
+  llvm::sort(unknown);
+  return (" has '" + text::shortened(unknown[0]) + "'" + where +
+          ", which nothing reads" + text::didYouMean(unknown[0], known))
+      .str();
+}
+
+/// The same of the precisions and their figures.
+static std::string findUnknownFigure(const llvm::json::Object &figures) {
+  std::vector<llvm::StringRef> precisions, names;
+  for (Precision precision : kPrecisions)
+    precisions.push_back(nameOf(precision));
+  for (const MachineFigure &figure : machineFigures())
+    names.push_back(figure.name);
+  std::string problem = findUnknown(figures, precisions, " in 'figures'");
+  for (llvm::StringRef precision : precisions)
+    if (const llvm::json::Object *own = figures.getObject(precision);
+        own && problem.empty())
+      problem = findUnknown(*own, names, " of " + precision);
+  return problem;
 }
 
 /// What is wrong with a figure of a precision; empty where it was read.
@@ -25,17 +62,18 @@ static std::string readFigure(const llvm::json::Object &figures,
                               double &place) {
   std::optional<double> number = figures.getNumber(figure.name);
   if (!number || !std::isfinite(*number) || !(*number > 0))
-    return ("has no number above 0 for '" + figure.name + "' of " +
+    return (" has no number above 0 for '" + figure.name + "' of " +
             nameOf(precision))
         .str();
   if (figure.isCount && *number != std::floor(*number))
-    return ("has no whole number for '" + figure.name + "' of " +
+    return (" has no whole number for '" + figure.name + "' of " +
             nameOf(precision))
         .str();
   constexpr double least = 1e-18, most = 1e24;
-  if (figure.isOfRank && (*number < least || *number > most))
-    return llvm::formatv("has no number from {0:e0} to {1:e0} for '{2}' of {3}",
-                         least, most, figure.name, nameOf(precision));
+  if (!figure.isCount && (*number < least || *number > most))
+    return llvm::formatv(
+        " has no number from {0:e0} to {1:e0} for '{2}' of {3}", least, most,
+        figure.name, nameOf(precision));
   place = *number;
   return "";
 }
@@ -48,7 +86,7 @@ static std::string readRanksAlike(const llvm::json::Object &object,
   std::optional<int64_t> first = object.getInteger("first"),
                          last = object.getInteger("last");
   if (!first || !last || *first < 0 || *last < *first || *last >= places)
-    return llvm::formatv("has 'ranks' without whole numbers 'first' and "
+    return llvm::formatv(" has 'ranks' without whole numbers 'first' and "
                          "'last', from 0 to {0}, first not above last",
                          places - 1);
   std::tie(ranks.first, ranks.last) = std::pair(*first, *last);
@@ -56,12 +94,16 @@ static std::string readRanksAlike(const llvm::json::Object &object,
   const llvm::json::Object *all = object.getObject("figures");
   const llvm::json::Object *figures =
       all ? all->getObject(nameOf(precision)) : nullptr;
+  if (std::string problem =
+          findUnknown(object, {"first", "last", "figures"}, " in 'ranks'");
+      !problem.empty())
+    return problem;
   if (!figures || figures->empty())
-    return ("has no figures of " + nameOf(precision) + " for " + name).str();
+    return (" has no figures of " + nameOf(precision) + " for " + name).str();
   for (const auto &[word, value] : *figures) {
     const MachineFigure *figure = findMachineFigure(word);
     if (!figure || !figure->isOfRank)
-      return "has '" + text::shortened(word) + "' for " + name +
+      return " has '" + text::shortened(word) + "' for " + name +
              ", which is no figure of single ranks";
     double number = 0;
     if (std::string problem = readFigure(*figures, *figure, precision, number);
@@ -78,22 +120,22 @@ static std::string readRanks(const llvm::json::Value &value,
                              Precision precision, MachineModel &machine) {
   const llvm::json::Array *all = value.getAsArray();
   if (!all)
-    return "has 'ranks' that are no list";
+    return " has 'ranks' that are no list";
   constexpr size_t most = OtherRanks::mostKinds;
   if (all->size() > most)
-    return llvm::formatv("has {0} kinds of 'ranks', more than {1}", all->size(),
-                         most);
+    return llvm::formatv(" has {0} kinds of 'ranks', more than {1}",
+                         all->size(), most);
   for (const llvm::json::Value &each : *all) {
     const llvm::json::Object *object = each.getAsObject();
     if (!object)
-      return "has 'ranks' that are no list of objects";
+      return " has 'ranks' that are no list of objects";
     OtherRanks ranks;
     if (std::string problem = readRanksAlike(*object, precision, ranks);
         !problem.empty())
       return problem;
     for (const OtherRanks &other : machine.others)
       if (ranks.overlaps(other))
-        return llvm::formatv("has rank {0} twice in 'ranks'",
+        return llvm::formatv(" has rank {0} twice in 'ranks'",
                              std::max(ranks.first, other.first));
     machine.others.push_back(std::move(ranks));
   }
@@ -104,13 +146,21 @@ static std::string readRanks(const llvm::json::Value &value,
 static llvm::Expected<llvm::json::Object> readFile(llvm::StringRef path) {
   llvm::Expected<FileBuffer> file = readTextFile(path);
   if (!file)
-    return fail(path, llvm::toString(file.takeError()));
+    return fail(path, " " + llvm::toString(file.takeError()));
   llvm::Expected<llvm::json::Value> json = parseJson((*file)->getBuffer());
   if (!json)
-    return fail(path, "is no JSON: " + llvm::toString(json.takeError()));
+    return fail(path, ": " + llvm::toString(json.takeError()));
   llvm::json::Object *all = json->getAsObject();
   if (!all || !all->getObject("figures"))
-    return fail(path, "has no 'figures'");
+    return fail(path, " has no 'figures'");
+  if (std::string key = findRepeatedKey((*file)->getBuffer()); !key.empty())
+    return fail(path, " has '" + text::shortened(key) + "' twice");
+  std::string problem =
+      findUnknown(*all, {"figures", "ranks", "processor", "cores", "file"}, "");
+  if (problem.empty())
+    problem = findUnknownFigure(*all->getObject("figures"));
+  if (!problem.empty())
+    return fail(path, problem);
   return std::move(*all);
 }
 
@@ -120,7 +170,7 @@ static llvm::Expected<ChosenMachine> readModel(llvm::StringRef path,
   const llvm::json::Object *own =
       all.getObject("figures")->getObject(nameOf(precision));
   if (!own)
-    return fail(path, "has no figures of " + nameOf(precision));
+    return fail(path, " has no figures of " + nameOf(precision));
   ChosenMachine machine;
   machine.name = text::shortened(
       all.getString("processor").value_or(llvm::StringRef(path)));
@@ -166,22 +216,20 @@ llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
 }
 
 llvm::Expected<ChosenMachines> chooseMachine(llvm::StringRef text) {
-  constexpr Precision all[] = {Precision::F32, Precision::Tf32,
-                               Precision::BF16};
   ChosenMachines machines;
   machines.name = text;
   if (!text.ends_with(".json")) {
     llvm::Expected<MachineModel> model = findNamed(text);
     if (!model)
       return model.takeError();
-    for (Precision precision : all)
+    for (Precision precision : kPrecisions)
       machines.models[precision] = *model;
     return machines;
   }
   llvm::Expected<llvm::json::Object> file = readFile(text);
   if (!file)
     return file.takeError();
-  for (Precision precision : all) {
+  for (Precision precision : kPrecisions) {
     if (!file->getObject("figures")->get(nameOf(precision)))
       continue;
     llvm::Expected<ChosenMachine> one = readModel(text, *file, precision);
@@ -191,7 +239,7 @@ llvm::Expected<ChosenMachines> chooseMachine(llvm::StringRef text) {
     machines.models[precision] = std::move(one->model);
   }
   if (machines.models.empty())
-    return fail(text, "has no figures of f32, tf32 or bf16");
+    return fail(text, " has no figures of f32, tf32 or bf16");
   return machines;
 }
 

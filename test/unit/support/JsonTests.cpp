@@ -41,3 +41,11 @@ TEST(Json, WhatIsNoneIsToldInOneLine) {
     EXPECT_EQ(error.find_first_of("\n\x1b"), std::string::npos) << error;
   }
 }
+
+TEST(Json, KeysThatStandTwiceAreFound) {
+  EXPECT_EQ(findRepeatedKey(R"({"a": 1, "b": {"a": 2}, "c": [{"a": 3}]})"), "");
+  EXPECT_EQ(findRepeatedKey(R"([{"a": 1}, {"a": "a", "b": "a"}, "a"])"), "");
+  EXPECT_EQ(findRepeatedKey(R"({"a": {"x\"": 1, "y": 2, "x\"" : 3}})"),
+            "x\\\"");
+  EXPECT_EQ(findRepeatedKey(R"({"a": {"b": "}"}, "a": 2})"), "a");
+}
