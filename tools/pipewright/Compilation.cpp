@@ -194,16 +194,12 @@ LogicalResult Compilation::checkMemory() {
       fullest = arena;
   if (!fullest)
     return success();
-  const int64_t limit = *options.limitOf(fullest.getRank());
-  const bool isOfUser = options.memoryLimit == limit;
-  auto error = mlir::emitError(module().getLoc())
-               << "rank " << fullest.getRank() << " needs "
-               << codegen::formatBytes(fullest.getBytes()) << ", but ";
-  if (isOfUser)
-    error << "--memory-limit is " << codegen::formatBytes(limit);
-  else
-    error << "--machine gives it " << codegen::formatBytes(limit);
-  return error << ": " << kNeedLess << "; plan --search finds out";
+  const std::string subject =
+      "rank " + std::to_string(fullest.getRank()) + " needs";
+  return mlir::emitError(module().getLoc())
+         << needsMore(subject, static_cast<int64_t>(fullest.getBytes()),
+                      *options.limitOf(fullest.getRank()), options)
+         << "; plan --search finds out";
 }
 
 /// Runs the passes that the user wants behind a level, and proves the level

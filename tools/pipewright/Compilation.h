@@ -32,8 +32,7 @@ class RematTrial;
 
 /// In the error of a plan that does not fit.
 inline constexpr llvm::StringLiteral kNeedLess =
-    "more --ranks, --remat auto, --balance memory, a smaller "
-    "--micro-batch-size or, with replicas, --zero 1 need less";
+    "a smaller --micro-batch-size or, with replicas, --zero 1 need less";
 
 class Compilation {
 public:

@@ -54,11 +54,27 @@ int64_t pipewright::tool::mostBytesOf(const CompileOptions &options) {
 
 std::string pipewright::tool::needsMore(int64_t bytes,
                                         const CompileOptions &options) {
-  const int64_t most = mostBytesOf(options);
-  return "a rank needs at least " + codegen::formatBytes(bytes) + ", but " +
-         (options.memoryLimit == most ? "--memory-limit is "
-                                      : "--machine gives it ") +
-         codegen::formatBytes(most) + ": " + kNeedLess.str();
+  return needsMore("a rank needs at least", bytes, mostBytesOf(options),
+                   options);
+}
+
+std::string pipewright::tool::needsMore(StringRef subject, int64_t bytes,
+                                        int64_t limit,
+                                        const CompileOptions &options) {
+  auto text = [&](int64_t number) {
+    return codegen::formatBytes(bytes) == codegen::formatBytes(limit)
+               ? std::to_string(number) + " B"
+               : codegen::formatBytes(number);
+  };
+  std::string ways = "more --ranks, ";
+  if (!options.choosesRemat)
+    ways += "--remat auto, ";
+  if (options.pipelines.staged.balance != "memory")
+    ways += "--balance memory, ";
+  return subject.str() + " " + text(bytes) + ", but " +
+         (options.memoryLimit == limit ? "--memory-limit is "
+                                       : "--machine gives it ") +
+         text(limit) + ": " + ways + kNeedLess.str();
 }
 
 std::string pipewright::tool::whyNothingFits(ModuleOp imported,

@@ -36,6 +36,11 @@ int64_t mostBytesOf(const CompileOptions &options);
 /// That a rank needs at least so many bytes, more than any may have.
 std::string needsMore(int64_t bytes, const CompileOptions &options);
 
+/// That `subject` needs so many bytes, more than `limit`, and which options
+/// that were not given may need less.
+std::string needsMore(llvm::StringRef subject, int64_t bytes, int64_t limit,
+                      const CompileOptions &options);
+
 } // namespace pipewright::tool
 
 #endif // PIPEWRIGHT_TOOLS_PIPEWRIGHT_MEMORYLIMITS_H

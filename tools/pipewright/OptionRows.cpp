@@ -67,6 +67,9 @@ static llvm::Error readMicroBatches(const OptionSpelling &row, Given given,
   // linear time.
   constexpr int64_t maxPairs = 1 << 16;
   int64_t stages = options.pipelines.staged.stages;
+  if (stages > maxPairs)
+    return fail("--ranks ", options.pipelines.scheduled.ranks, " makes ",
+                stages, " stages, but a program has at most ", maxPairs);
   if (options.microBatches * stages > maxPairs)
     return fail("--", row.name, " ", options.microBatches, " expects at most ",
                 maxPairs / stages, " with ", stages,
@@ -230,10 +233,10 @@ static llvm::Error readMemoryLimit(const OptionSpelling &row, Given given,
   if (!given.isGiven(row.name))
     return llvm::Error::success();
   std::optional<Amount> amount = readAmount(given[row.name]);
-  if (!amount || !amount->isBytes)
+  if (!amount || !amount->isBytes || amount->number < 1)
     return fail("--", row.name,
-                " expects bytes, such as 16GB or 512MiB, but "
-                "got '",
+                " expects a number of bytes with its unit, such as 16GB, "
+                "1.5GiB or 512B, but got '",
                 text::shortened(given[row.name]), "'");
   options.memoryLimit = amount->number;
   return llvm::Error::success();

@@ -11,6 +11,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include <cmath>
+
 namespace cl = llvm::cl;
 
 using namespace pipewright;
@@ -148,19 +150,28 @@ std::optional<option::Amount> option::readAmount(llvm::StringRef text) {
       {"MB", 1000'000},
       {"GB", 1000'000'000},
       {"TB", 1000'000'000'000},
-      {"kiB", 1 << 10},
       {"KiB", 1 << 10},
       {"MiB", 1 << 20},
       {"GiB", 1 << 30},
       {"TiB", int64_t(1) << 40}};
   llvm::StringRef digits =
-      text.take_while([](char c) { return llvm::isDigit(c); });
+      text.take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
   llvm::StringRef name = text.drop_front(digits.size()).trim();
-  auto *unit = llvm::find_if(
-      units, [&](const auto &known) { return known.first == name; });
+  auto *unit = llvm::find_if(units, [&](const auto &known) {
+    return known.first.equals_insensitive(name);
+  });
   Amount amount;
   amount.isBytes = unit != std::end(units);
   int64_t factor = amount.isBytes ? unit->second : 1;
+  if (amount.isBytes && digits.contains('.')) {
+    double number = 0;
+    constexpr double most = 1e18;
+    if (!llvm::to_float(digits, number) ||
+        number * static_cast<double>(factor) > most)
+      return std::nullopt;
+    amount.number = std::llround(number * static_cast<double>(factor));
+    return amount;
+  }
   if (digits.getAsInteger(10, amount.number) ||
       (!name.empty() && !amount.isBytes) ||
       amount.number > std::numeric_limits<int64_t>::max() / factor)

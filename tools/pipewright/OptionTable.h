@@ -189,7 +189,8 @@ llvm::Error fail(const Parts &...parts) {
 llvm::Error readCount(llvm::StringRef option, llvm::StringRef text,
                       int64_t &count);
 
-/// A number with or without a unit of bytes: `16GB`, `512 MiB`, `3`.
+/// A number with or without a unit of bytes: `16GB`, `1.5 MiB`, `3`; whether in
+/// capitals does not count.
 struct Amount {
   int64_t number = 0;
   bool isBytes = false;

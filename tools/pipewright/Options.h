@@ -69,6 +69,8 @@ struct CompileOptions {
       return 0;
     return loops > pipelines.scheduled.zeroBuffers && !clipNorm ? 3 : 1;
   }
+  /// Whether what is recomputed is to be chosen.
+  bool choosesRemat = false;
   /// The share of its stashes that a rank may have on its host.
   double offload = 0;
   /// Where the schedule is to be chosen: the numbers of stages to choose from.

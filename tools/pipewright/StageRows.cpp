@@ -51,7 +51,15 @@ static llvm::Error readRemat(const OptionSpelling &row,
                           llvm::join(llvm::ArrayRef(pipe::kRematModes), ", "),
                           ", one of these for each stage, or auto, but got '",
                           text::shortened(all), "'");
+  for (llvm::StringRef word : words)
+    if (int64_t percent = 0; word.consume_front("keep:") &&
+                             !word.getAsInteger(10, percent) && percent > 100)
+      return option::fail("--", row.name,
+                          " expects a percentage from 1 to 100 behind keep:, "
+                          "but got '",
+                          text::shortened(word), "'");
   options.pipelines.staged.remat = all.str();
+  options.choosesRemat = all == "auto";
   return llvm::Error::success();
 }
 
