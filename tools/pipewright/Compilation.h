@@ -81,8 +81,9 @@ private:
   mlir::Attribute machineAttribute();
   mlir::LogicalResult choose();
   mlir::LogicalResult chooseRemat();
+  mlir::FailureOr<bool> decideRemat();
   bool isBeaten(llvm::ArrayRef<RematTrial> trials);
-  void compareWithLayers();
+  bool compareWithLayers();
   void chooseCut();
   std::vector<int64_t> limitsOfStages(double share) const;
   void placeStages();

@@ -15,6 +15,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -45,6 +46,8 @@ public:
   /// Whether the mode that `refine` or the call before has chosen fits. False
   /// if it is as near to the limit as it has to be.
   bool narrow(bool fits);
+  /// Whether no mode fits.
+  bool isTooSmall() const { return isSettled; }
   /// Goes on to the next mode, as this one cannot fit. False behind the last.
   bool skip();
   /// In kRematModesByTime.
@@ -186,8 +189,8 @@ static llvm::SmallVector<RematTrial> trialsFor(ModuleOp imported,
   return trials;
 }
 
-/// Whether no plan is faster than the step to beat, if a stage computes no less
-/// again than with the last mode that did not fit.
+/// Whether the step to beat is no longer than one with the modes that, on each
+/// rank, were the last not to fit.
 bool Compilation::isBeaten(llvm::ArrayRef<RematTrial> trials) {
   if (!std::isfinite(stepToBeat) || options.machineModel().isUneven())
     return false;
@@ -203,14 +206,42 @@ bool Compilation::isBeaten(llvm::ArrayRef<RematTrial> trials) {
   return !isShorterStep(step, stepToBeat);
 }
 
+/// Where nothing fits, what is recomputed in tasks of its own may: these take
+/// room for one of them alone. Plans that are only compared do without it, as
+/// who compares them tries it, too.
+LogicalResult Compilation::chooseRemat() {
+  StagedPipelineOptions &staged = options.pipelines.staged;
+  if (staged.remat != "auto")
+    return success();
+  FailureOr<bool> fits = decideRemat();
+  if (failed(fits))
+    return mlir::emitError(module().getLoc()) << kNoneIsFaster;
+  if (!*fits && !staged.earlyRecompute && options.offload == 0 &&
+      !options.pipelines.scheduled.draft) {
+    CompileOptions late = options;
+    staged.remat = "auto";
+    staged.earlyRecompute = true;
+    if (!decideRemat().value_or(false))
+      options = std::move(late);
+    else
+      options.given["early_recompute"] = true;
+  }
+  options.given["remat"] = staged.remat.getValue();
+  mlir::emitRemark(module().getLoc())
+      << "remat 'auto' chose: " << staged.remat.getValue()
+      << (options.given.getBoolean("early_recompute").value_or(false)
+              ? ", with --early-recompute"
+              : "");
+  return success();
+}
+
 /// On each rank the mode that recomputes least within the limit, as what one
 /// rank keeps is hardly another's matter; the smallest mode on ranks that no
-/// mode fits, for the error; or one of whole layers for all ranks where that is
-/// faster. Where the schedule is to be chosen, too, all ranks have one of the
-/// modes that are listed.
-LogicalResult Compilation::chooseRemat() {
-  if (options.pipelines.staged.remat != "auto")
-    return success();
+/// mode fits, for the error; or one of whole layers where that is faster, or
+/// alone fits. Where the schedule is to be chosen, too, all ranks have one of
+/// the modes that are listed. False if nothing fits; fails if the step to beat
+/// is shorter.
+FailureOr<bool> Compilation::decideRemat() {
   const bool forAll = !options.stageChoices.empty();
   // By stage, once it is known where each is.
   llvm::SmallVector<RematTrial> trials(1);
@@ -251,7 +282,7 @@ LogicalResult Compilation::chooseRemat() {
   }
   // A step to beat is one of a plan with layers that are computed again, too.
   if (!forAll && options.limitsMemory() && isBeaten(trials))
-    return mlir::emitError(module().getLoc()) << kNoneIsFaster;
+    return failure();
   bool isOpen = false;
   if (!forAll)
     for (RematTrial &trial : trials)
@@ -264,35 +295,52 @@ LogicalResult Compilation::chooseRemat() {
   }
   decide();
   options = std::move(decided);
-  if (options.limitsMemory() && !forAll)
-    compareWithLayers();
-  options.given["remat"] = options.pipelines.staged.remat.getValue();
-  mlir::emitRemark(module().getLoc())
-      << "remat 'auto' chose: " << options.pipelines.staged.remat.getValue();
-  return success();
+  if (forAll || !options.limitsMemory())
+    return true;
+  return compareWithLayers() ||
+         llvm::none_of(trials, [](const RematTrial &trial) {
+           return trial.isTooSmall();
+         });
 }
 
-/// Takes a mode that computes layers again on all ranks where its plan is
-/// faster, or alone fits: how many messages wait on a rank depends on the modes
-/// of others, too, and `keep:N` counts what is computed again beside all that
-/// is kept, though some of that is not needed any more by then.
-void Compilation::compareWithLayers() {
+/// The modes of stages, `mode` in place of those that compute products again.
+static std::string withLayers(StringRef modes, StringRef mode) {
+  llvm::SmallVector<StringRef> words;
+  modes.split(words, ',');
+  for (StringRef &word : words)
+    if (word != "none" && word != "pointwise")
+      word = mode;
+  return llvm::join(words, ",");
+}
+
+/// Takes a mode that computes layers again where its plan is faster, or alone
+/// fits, on all ranks or on those that recompute: how many messages wait on a
+/// rank depends on the modes of others, too, and `keep:N` counts what is
+/// computed again beside all that is kept, though some of that is not needed
+/// any more by then. False if the plan does not fit, or nothing is recomputed.
+bool Compilation::compareWithLayers() {
   auto &remat = options.pipelines.staged.remat;
-  std::string best = remat;
-  if (best == "none")
-    return;
+  const std::string chosen = remat;
+  if (chosen == "none")
+    return false;
+  std::string best = chosen;
   double least = tryPlan().step;
-  for (StringRef mode : kRematModesByTime) {
-    if (!mode.starts_with("every:") && mode != "full")
-      continue;
-    remat = mode.str();
+  auto compare = [&](const std::string &modes) {
+    remat = modes;
     // Plans are looked at where by estimates they may be faster.
-    if (tool::estimateStep(module(), options, least, staged).least >= least)
-      continue;
+    if (modes == chosen ||
+        tool::estimateStep(module(), options, least, staged).least >= least)
+      return;
     if (const double step = tryPlan().step; isShorterStep(step, least))
-      std::tie(best, least) = std::pair(mode.str(), step);
+      std::tie(best, least) = std::pair(modes, step);
+  };
+  for (StringRef mode : {"every:1", "every:2", "every:3", "every:4", "full"}) {
+    compare(mode.str());
+    if (std::string some = withLayers(chosen, mode); some != mode)
+      compare(some);
   }
   remat = best;
+  return std::isfinite(least);
 }
 
 /// By stage of the model, or of all together, the most bytes that a rank with

@@ -113,7 +113,8 @@ std::vector<CompileRow> pipewright::tool::stageRows() {
                   "micro-batches that a stage has in flight nothing), "
                   "except-last (of the last micro-batch nothing), one of these "
                   "for each stage, as in full,pointwise,none; or auto (on each "
-                  "rank the least that --memory-limit allows)",
+                  "rank the least that --memory-limit allows; with "
+                  "--early-recompute where only that fits)",
                   "none"},
                  recordText,
                  readRemat}),
