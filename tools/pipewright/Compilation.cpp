@@ -183,6 +183,8 @@ int64_t Compilation::samplesPerMicroBatch() {
 LogicalResult Compilation::runTo(Level level) {
   if (level > Level::Import && failed(choose()))
     return failure();
+  if (level >= Level::Scheduled)
+    compareWindows();
   return finish(level);
 }
 

@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/plan/Plan.h"
 #include "dialects/pipe/PipeDialect.h"
+#include "passes/pipe/staged/StageWords.h"
 #include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/ModelStages.h"
@@ -341,6 +343,34 @@ bool Compilation::compareWithLayers() {
   }
   remat = best;
   return std::isfinite(least);
+}
+
+/// Warns of windows of stashes that take more memory than all stashes do: what
+/// is computed again has room beside those that are kept.
+void Compilation::compareWindows() {
+  auto &remat = options.pipelines.staged.remat;
+  const std::string given = remat;
+  llvm::SmallVector<StringRef> words;
+  StringRef(given).split(words, ',');
+  if (begin != Level::Import || llvm::none_of(words, pipe::isWindowMode))
+    return;
+  const int64_t bytes = tryPlan().bytes;
+  for (StringRef &word : words)
+    if (pipe::isWindowMode(word))
+      word = "none";
+  const std::string kept = joinModes(
+      llvm::map_to_vector(words, [](StringRef word) { return word.str(); }));
+  remat = kept;
+  const int64_t whole = tryPlan().bytes;
+  remat = given;
+  constexpr int64_t unknown = std::numeric_limits<int64_t>::max();
+  if (bytes < whole || bytes == unknown)
+    return;
+  mlir::emitWarning(module().getLoc())
+      << "remat '" << given << "' recomputes, but its largest arena ("
+      << codegen::formatBytes(bytes) << ") is no smaller than with '" << kept
+      << "' (" << codegen::formatBytes(whole)
+      << "): keep all stashes, or those of fewer micro-batches";
 }
 
 /// By stage of the model, or of all together, the most bytes that a rank with
