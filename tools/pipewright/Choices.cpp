@@ -96,14 +96,16 @@ static std::vector<double> predictOps(ModuleOp module,
 /// `step` alone; where there is a limit, those within ever less memory,
 /// beginning with more, as it counts what is computed again, and ending soon
 /// behind the first one that fits; and, unless times were measured, the cuts by
-/// operations, of `step` and of `flops`.
+/// operations, of `step` and of `flops`. Where ranks have several stages each,
+/// `step` makes these take as long, whatever the limit.
 void Compilation::chooseCut() {
   StagedPipelineOptions &staged = options.pipelines.staged;
   const std::string balance = staged.balance;
   if (begin != Level::Import || !options.stageChoices.empty() ||
-      !pipe::isBalanceWithinMemory(balance) || staged.stages == 1 ||
-      staged.stages != options.pipelines.scheduled.ranks)
+      !pipe::isBalanceWithinMemory(balance) || staged.stages == 1)
     return;
+  const bool hasOneStageEach =
+      staged.stages == options.pipelines.scheduled.ranks;
   drafted = nullptr;
   struct Cut {
     std::string balance;
@@ -128,7 +130,7 @@ void Compilation::chooseCut() {
   tryCut({balance, {}, seconds});
   int triedBehindTheFirst = least.fits() ? 2 : 0;
   for (double share : {4.0, 2.0, 1.4, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4}) {
-    if (!options.limitsMemory() || triedBehindTheFirst == 2)
+    if (!options.limitsMemory() || !hasOneStageEach || triedBehindTheFirst == 2)
       break;
     tryCut({balance, limitsOfStages(share), seconds});
     triedBehindTheFirst += least.fits();
