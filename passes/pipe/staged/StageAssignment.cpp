@@ -20,6 +20,7 @@
 
 #include <limits>
 #include <optional>
+#include <set>
 
 using namespace mlir;
 
@@ -217,22 +218,26 @@ static std::string whyStages(ModuleOp module, int64_t stages) {
                        ranks, stages > ranks ? " or loops" : "");
 }
 
-/// Nodes count where their name or their op matches.
+/// Nodes count where their name or their op matches, in capitals or not: ONNX
+/// and PyTorch write `Conv` and `Conv2d` where ours is `conv`.
 static LogicalResult countMatches(StageGraph &graph, ArrayRef<Operation *> ops,
                                   StringRef pattern, int64_t stages,
                                   ModuleOp module) {
-  llvm::Regex regex(pattern);
+  llvm::Regex regex(pattern, llvm::Regex::IgnoreCase);
+  std::set<StringRef> names;
   for (auto [node, op] : llvm::zip_equal(graph.nodes, ops)) {
     node.isLayer = regex.match(nn::nameOfLocation(op->getLoc())) ||
                    regex.match(op->getName().stripDialect());
     node.cost = node.isLayer;
+    names.insert(op->getName().stripDialect());
   }
   if (int64_t found = graph.countLayers(); found < stages)
     return module.emitError(
                "pipe-partition-stages: expects a node for each of ")
            << stages << " stages that type:" << pattern << " matches, but "
            << found << (found == 1 ? " does" : " do")
-           << whyStages(module, stages);
+           << whyStages(module, stages) << "; the model's ops are "
+           << llvm::join(names, ", ");
   return success();
 }
 
@@ -495,7 +500,8 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
                             : cutIntoStages(graph, stages);
   if (!begins)
     return module.emitError("pipe-partition-stages: ")
-           << llvm::toString(begins.takeError()) << whyStages(module, stages);
+           << llvm::toString(begins.takeError())
+           << (layers.empty() ? whyStages(module, stages) : "");
   return stagesThatBegin(*begins, nodes);
 }
 

@@ -2,14 +2,14 @@
 // RUN: pipewright-opt %s --pipe-partition-stages="stages=2 balance=parameters" | FileCheck %s --check-prefix=PARAMETERS
 // RUN: pipewright-opt %s --pipe-partition-stages="stages=2 balance=flops" | FileCheck %s --check-prefix=FLOPS
 // RUN: pipewright-opt %s --pipe-partition-stages="stages=2 balance=manual:1,3" | FileCheck %s --check-prefix=MANUAL
-// RUN: pipewright-opt %s --pipe-partition-stages="stages=2 balance=type:^matmul$" | FileCheck %s --check-prefix=UNIFORM
+// RUN: pipewright-opt %s --pipe-partition-stages="stages=2 balance=type:^MatMul$" | FileCheck %s --check-prefix=UNIFORM
 // RUN: not pipewright-opt %s --pipe-partition-stages="stages=2 balance=type:conv" 2>&1 | FileCheck %s --check-prefix=NOTYPE
 // RUN: not pipewright-opt %s --pipe-partition-stages="stages=2 balance=manual:1,2" 2>&1 | FileCheck %s --check-prefix=LAYERS
 // RUN: not pipewright-opt %s --pipe-partition-stages="stages=2 balance=manual:1,2,1" 2>&1 | FileCheck %s --check-prefix=STAGES
 // RUN: not pipewright-opt %s --pipe-partition-stages="stages=2 balance=manual:1,none" 2>&1 | FileCheck %s --check-prefix=NUMBERS
 // RUN: not pipewright-opt %s --pipe-partition-stages="stages=2 balance=type:(" 2>&1 | FileCheck %s --check-prefix=PATTERN
 // RUN: not pipewright-opt %s --pipe-partition-stages="stages=2 balance=manual" 2>&1 | FileCheck %s --check-prefix=ARGUMENT
-// NOTYPE: error: pipe-partition-stages: expects a node for each of 2 stages that type:conv matches, but 0 do
+// NOTYPE: error: pipe-partition-stages: expects a node for each of 2 stages that type:conv matches, but 0 do; the model's ops are matmul{{.*}}
 // LAYERS: error: pipe-partition-stages: expects the layers of all stages to be the 4 of the model, but they are 3
 // STAGES: error: pipe-partition-stages: expects the layers of 2 stages behind manual:, but got those of 3
 // NUMBERS: error: pipe-partition-stages: expects balance to be numbers of layers with a comma between two behind manual:, but got '1,none'
