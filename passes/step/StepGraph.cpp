@@ -159,8 +159,10 @@ private:
   llvm::DenseMap<Operation *, int32_t> ownWorks;
   /// By rank: the works of collectives that stand before.
   std::vector<SmallVector<int32_t>> before;
-  /// What was found before, of values on their own ranks.
+  /// What was found before, of values on their own ranks, and for parts of
+  /// collectives.
   llvm::DenseMap<Value, Readiness> readiness;
+  llvm::DenseMap<Operation *, Readiness> begun;
   llvm::DenseMap<Operation *, int64_t> needs;
   /// The n-th parts of all members of a group are one work.
   std::map<std::pair<schedules::RankGroup, int64_t>, int32_t> groups;
@@ -234,16 +236,18 @@ Readiness GraphReader::readinessOf(Value value, int32_t rank) {
   return readiness[value] = ready;
 }
 
-/// Collectives of two weights of one stage may be under way together.
+/// Collectives of two weights, or buckets, of one stage may be under way
+/// together. None begins before the one whose result it takes.
 Readiness GraphReader::readinessFor(Operation *taker, Value value,
                                     int32_t rank) {
   auto before = value.getDefiningOp<CollectiveOp>();
   auto collective = dyn_cast<CollectiveOp>(taker);
   if (!before || !collective)
     return readinessOf(value, rank);
-  Readiness ready = readinessFor(taker, before.getValue(), rank);
-  if (!before.isApartFrom(collective))
-    ready.works.push_back(ownWorks.lookup(before));
+  Readiness ready = begun.lookup(before);
+  for (; before; before = before.getValue().getDefiningOp<CollectiveOp>())
+    if (!before.isApartFrom(collective))
+      ready.works.push_back(ownWorks.lookup(before));
   return ready;
 }
 
@@ -340,6 +344,7 @@ void GraphReader::readPart(GroupOpInterface op) {
   Readiness ready;
   for (Value operand : op->getOperands())
     ready.add(readinessFor(op, operand, rank));
+  begun[op] = ready;
   int64_t posted = ready.tasks;
   int64_t waited =
       mostBefore(rank, ready.tasks <= firstUpdate[rank], neededBy(op));

@@ -312,8 +312,12 @@ void TaskVerifier::verifyChain(int32_t stage) {
   }
 }
 
-/// Holders add in the order of the stages.
+/// Holders add in the order of the stages, in place: each sum goes on with what
+/// the one before has made.
 void TaskVerifier::verifyHolders(CollectiveOp together) {
+  for (Operation *user : together.getValue().getUsers())
+    if (isa<CollectiveOp>(user) && user->isBeforeInBlock(together))
+      report(together) << "takes gradients that another collective has taken";
   for (const WeightGroup *group : weightsOf(stages, together)) {
     if (!group->isTied() || !group->isAllReduced())
       continue;

@@ -57,3 +57,23 @@
 // RUN: sed -e 's/all_reduce of @wte in @s0/all_reduce of @wte bucket 0 in @s0/' %t > %t.wrong
 // RUN: %{unrolled} --check-prefix=RANKS
 // RANKS: error: 'pipe.collective' op expects a bucket or one weight, but is of both
+
+// Two copies of the model sum their parts bucket by bucket, behind replicas, in one order on both
+// ranks. Then the same programs, broken.
+// RUN: pipewright compile %models/mlp.train.onnx --loss softmax-cross-entropy --optimizer sgd --ranks 2 --schedule chimera --micro-batches 2 --data-parallel 3 --zero 1 --bucket-size 1KiB --target cuda --emit scheduled | sed 's/  */ /g' > %t.copies
+// RUN: FileCheck %s --check-prefix=COPIES < %t.copies
+// COPIES-LABEL: pipe.rank 1 train
+// COPIES: %[[R:.*]] = pipe.collective reduce_scatter bucket 2 in @s1(
+// COPIES: %[[A:.*]] = pipe.collective all_reduce bucket 0 in @s1(%[[R]]) over [0, 1] : (!pipe.gradient<@s1, split>) -> !pipe.gradient<@s1, split>
+// COPIES-NEXT: pipe.wait_collective
+// COPIES-NEXT: %[[B:.*]] = pipe.collective all_reduce bucket 1 in @s1(%[[A]]) over [0, 1]
+// COPIES-NEXT: pipe.wait_collective %[[R]]
+// COPIES-NEXT: %[[C:.*]] = pipe.collective all_reduce bucket 2 in @s1(%[[B]]) over [0, 1]
+// COPIES: pipe.task update @s1(%[[C]])
+// RUN: sed -e 's/all_reduce bucket 0 in @s1/all_reduce bucket X in @s1/; s/all_reduce bucket 1 in @s1/all_reduce bucket 0 in @s1/; s/bucket X/bucket 1/' %t.copies | not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=SWAPPED
+// SWAPPED: error: 'pipe.task' op is of the gradient of '@{{.*}}' in stage '@s{{.*}}', micro-batch {{.}}, 2 times
+// RUN: awk '/all_reduce bucket 0 in @s1/ {match($0, /[(]%%[a-z0-9_]*[)]/); taken = substr($0, RSTART, RLENGTH)} /all_reduce bucket 1 in @s1/ {sub(/[(]%%[a-z0-9_]*[)]/, taken)} {print}' %t.copies | not pipewright-opt --pipe-verify-schedule -o /dev/null 2>&1 | FileCheck %s --check-prefix=FORKED
+// FORKED: error: 'pipe.collective' op takes gradients that another collective has taken
+// RUN: pipewright-opt %t.copies --pipewright-allocated=assign-streams > %t.placed
+// RUN: sed -e '/place @net.4.weight in @s3/{s/at 805888/at 805632/;s/at 1678720/at 1678464/}; /place @net.4.bias in @s3/{s/at 805632/at 871168/;s/at 1678464/at 1744000/}' %t.placed | not pipewright-opt --pipe-verify-allocated -o /dev/null 2>&1 | FileCheck %s --check-prefix=LIE
+// LIE: error: 'pipe.collective' op takes what stages '@s1' and '@s3' update for the same, but their weights lie differently

@@ -39,13 +39,15 @@
 // (M2) It is waited for, before what it makes is used, and events order it.
 // RUN: sed '/wait_collective.*s0/d' %t | %{verify} | FileCheck %s --check-prefix=WAIT
 // RUN: sed '/wait_collective.*s0/{h;d};/task *update @s0/G' %t | %{verify} | FileCheck %s --check-prefix=EARLY
-// RUN: sed '/all_reduce of @wte in @s0/s/$/\n%more = pipe.collective all_reduce in @s0 (%gradients_s0_1) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>/' %t | %{verify} | FileCheck %s --check-prefix=BUSY
+// RUN: sed '/all_reduce of @wte in @s0/s/$/\n%more = pipe.collective all_reduce in @s0 (%gradients_s0_1) over [0, 1] : (!pipe.gradient<@s0>) -> !pipe.gradient<@s0>/' %t | %{verify} | FileCheck %s --check-prefix=FORKED
+// RUN: sed '/all_reduce of @wte in @s0/s/$/\n%one = pipe.gradient_of @bias in @s0 (%gradients_s0_1) : (!pipe.gradient<@s0>) -> tensor<4xf32>\n%more = pipe.add_gradient @bias in @s0 (%gradients_s0_1, %one) : <@s0>, tensor<4xf32>/' %t | %{verify} | FileCheck %s --check-prefix=BUSY
 // RUN: %{planned} | sed 's/\(over .0, 1. buffers .*\) event [0-9]*/\1/' | %{streams} | FileCheck %s --check-prefix=EVENT
 // RUN: %{planned} | sed '/wait_event [0-9]* on collective/d' | %{streams} | FileCheck %s --check-prefix=RACE
 // RUN: %{planned} | sed '/wait_collective/{h;d};/task *update/G' | %{streams} | FileCheck %s --check-prefix=UNWAITED
 // WAIT: error: rank 0 never waits for the all-reduce of gradients of weight 'wte' over ranks 0 and 1
 // EARLY: error: 'pipe.task' op uses what a collective makes before the program has waited for it
-// BUSY: error: 'pipe.collective' op uses the state of stage '@s0' while a collective works on it
+// FORKED: error: 'pipe.collective' op takes gradients that another collective has taken
+// BUSY: error: 'pipe.add_gradient' op uses the state of stage '@s0' while a collective works on it
 // EVENT: error: 'pipe.collective' op has no event; run pipe-assign-streams
 // RACE: error: data race on rank 0: all_reduce of '@wte' in stage '@s0' (event {{[0-9]+}}) on stream 'collective' writes bytes {{.*}} of the arena, which task B0.1 on stream 'compute' writes, and no event orders them
 // UNWAITED: error: 'pipe.wait_event' op waits for the all_reduce of '@wte' in stage '@s0' (event {{[0-9]+}}) earlier than the plan, which was proved free of deadlock
