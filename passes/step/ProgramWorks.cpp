@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 using namespace mlir;
@@ -97,9 +98,10 @@ void ProgramReader::read(RankOp program) {
   int64_t tasks = 0;
   // How much of the last task is left, which is run in parts.
   double left = 0;
-  // What was received since the last task: the next posts may be of that. And
-  // what was sent.
-  std::vector<int32_t> received, sent;
+  // What was received since the last task: the next posts may be of that; what
+  // collectives made, which have a queue of their own: sends may be. And what
+  // was sent.
+  std::vector<int32_t> received, made, sent;
   // As one more member of what a group does, which begins and ends here.
   auto join = [&](GroupOpInterface part) {
     schedules::RankGroup over = membersOf(part.getOver(), rank);
@@ -131,6 +133,7 @@ void ProgramReader::read(RankOp program) {
       ++tasks;
       left = task.getParts() ? 1 - shareOf(task, task) : 0;
       received.clear();
+      made.clear();
       sent.clear();
     } else if (auto resume = dyn_cast<ResumeOp>(op)) {
       const bool isLast = resume == resume.getTask().getLastPart();
@@ -150,6 +153,8 @@ void ProgramReader::read(RankOp program) {
                                 static_cast<int32_t>(post.getPeer()));
       begin(post.getResult(), number, 0);
       addNeeds(number);
+      if (!works[number].stash)
+        llvm::append_range(works[number].needs, made);
     } else if (auto post = dyn_cast<PostReceiveOp>(op)) {
       std::optional<Content> content = receivedBy(post, stages);
       if (isOfEdge(content))
@@ -171,7 +176,8 @@ void ProgramReader::read(RankOp program) {
     } else if (auto wait = dyn_cast<WaitMoveOp>(op)) {
       end(wait.getValue());
     } else if (auto wait = dyn_cast<WaitCollectiveOp>(op)) {
-      end(wait.getValue());
+      if (int32_t number = end(wait.getValue()); number >= 0)
+        made.push_back(number);
     } else if (auto wait = dyn_cast<WaitSendOp>(op)) {
       int32_t number = end(wait.getPending());
       if (number >= 0 && works[number].stash)
@@ -183,30 +189,44 @@ void ProgramReader::read(RankOp program) {
   }
 }
 
-/// Programs that cannot run to their end have no order; then as they were read.
+/// Collectives first, each work behind what it needs and what its ranks post
+/// before it. Programs that cannot run to their end have no order; then as they
+/// were read.
 std::vector<schedules::Work> ProgramReader::inOrder() const {
-  std::vector<size_t> next(posted.size());
+  // How many are to come before each, and which come behind it.
+  std::vector<int64_t> unmet(works.size());
+  std::vector<SmallVector<int32_t>> behind(works.size());
+  auto add = [&](int32_t first, int32_t second) {
+    behind[first].push_back(second);
+    ++unmet[second];
+  };
+  for (auto [number, work] : llvm::enumerate(works))
+    for (int32_t need : work.needs)
+      add(need, static_cast<int32_t>(number));
+  for (ArrayRef<int32_t> list : posted)
+    for (auto [first, second] : llvm::zip(list, list.drop_front(!list.empty())))
+      add(first, second);
+
   std::vector<int32_t> order, places(works.size(), -1);
-  auto isNext = [&](int32_t work) {
-    return works[work].on == schedules::Resource::Group && places[work] < 0 &&
-           llvm::all_of(
-               works[work].members,
-               [&](auto &member) {
-                 const std::vector<int32_t> &list = posted[member.rank];
-                 return next[member.rank] < list.size() &&
-                        list[next[member.rank]] == work;
-               });
+  std::set<std::pair<bool, int32_t>> ready;
+  auto insert = [&](int32_t work) {
+    ready.insert({works[work].on != schedules::Resource::Group, work});
   };
   auto take = [&](int32_t work) {
     places[work] = static_cast<int32_t>(order.size());
     order.push_back(work);
   };
   auto all = llvm::seq<int32_t>(0, static_cast<int32_t>(works.size()));
-  for (auto found = llvm::find_if(all, isNext); found != all.end();
-       found = llvm::find_if(all, isNext)) {
-    take(*found);
-    for (const auto &member : works[*found].members)
-      ++next[member.rank];
+  for (int32_t work : all)
+    if (unmet[work] == 0)
+      insert(work);
+  while (!ready.empty()) {
+    const int32_t next = ready.begin()->second;
+    ready.erase(ready.begin());
+    take(next);
+    for (int32_t later : behind[next])
+      if (--unmet[later] == 0)
+        insert(later);
   }
   for (int32_t work : all)
     if (places[work] < 0)

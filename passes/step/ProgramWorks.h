@@ -15,8 +15,8 @@
 
 namespace pipewright::pipe {
 
-/// Each in its place, collectives in an order that no rank's program
-/// contradicts.
+/// Each in its place and behind those that it needs, collectives in an order
+/// that no rank's program contradicts.
 std::vector<schedules::Work> readWorks(mlir::ModuleOp module,
                                        const Stages &stages, int64_t ranks);
 
