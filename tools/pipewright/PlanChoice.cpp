@@ -79,6 +79,13 @@ private:
   void addNamed(const std::shared_ptr<const StagedModel> &model, bool splits,
                 std::string schedule);
   void addAllCandidates();
+  std::shared_ptr<const TimedSchedule> timesOf(const Candidate &candidate) {
+    return models.timesOf(*candidate.model, candidate.splits, candidate.policy,
+                          candidate.schedule, built[candidate.model]);
+  }
+  int64_t fullestOf(const StagedModel &model, const TimedSchedule &schedule,
+                    double share) const;
+  std::shared_ptr<const TimedSchedule> fastestNamed(const Candidate &choice);
   /// Puts it back with what a simulation says, where it may fit.
   void simulate(Candidate candidate);
   /// Makes the plan; false where it is not possible within the limits.
@@ -94,11 +101,14 @@ private:
   const double stepToBeat;
   /// The one that may be the fastest comes first.
   std::multiset<Candidate> candidates;
+  /// Those of one copy of the model that a choice among schedules looks at.
+  std::vector<Candidate> named;
   std::map<std::shared_ptr<const StagedModel>, schedules::BuiltSchedules> built;
   /// Candidates that may be faster and of which all is known, and those of them
   /// that take too much.
   size_t faster = 0, tooLarge = 0;
-  int64_t leastBytes = std::numeric_limits<int64_t>::max();
+  static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+  int64_t leastBytes = unlimited;
   /// Of simulated ones that take too much, the least step.
   double leastRefused = std::numeric_limits<double>::infinity();
 };
@@ -132,7 +142,8 @@ void PlanChooser::addCandidate(const std::shared_ptr<const StagedModel> &model,
   if (!isCutFor(*model, *policy, sizes))
     return;
   Candidate candidate;
-  if (isBounded(*policy, sizes)) {
+  const bool hasBounds = isBounded(*policy, sizes);
+  if (hasBounds) {
     // One that chooses places takes those of another one.
     std::vector<schedules::Placement> all;
     if (policy->isChoice()) {
@@ -161,6 +172,8 @@ void PlanChooser::addCandidate(const std::shared_ptr<const StagedModel> &model,
   candidate.policy = std::move(policy);
   candidate.splits = splits;
   candidate.origin = candidate.schedule = std::move(schedule);
+  if (hasBounds && !candidate.policy->isChoice())
+    named.push_back(candidate);
   candidates.insert(std::move(candidate));
 }
 
@@ -179,25 +192,52 @@ void PlanChooser::refuseForMemory(const Candidate &candidate) {
   leastBytes = std::min(leastBytes, candidate.leastBytes);
 }
 
+/// What the fullest rank takes where it keeps so much of what is expected.
+int64_t PlanChooser::fullestOf(const StagedModel &model,
+                               const TimedSchedule &schedule,
+                               double share) const {
+  std::vector<double> bytes = models.fixedBytes(model, schedule.places);
+  for (auto [all, kept] : llvm::zip_equal(bytes, schedule.bytes))
+    all += share * static_cast<double>(kept);
+  return static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
+}
+
+/// Of schedules that are known by name, where one that chooses would find its
+/// own; null if there is none.
+std::shared_ptr<const TimedSchedule>
+PlanChooser::fastestNamed(const Candidate &choice) {
+  std::shared_ptr<const TimedSchedule> best;
+  for (const Candidate &other : named) {
+    if (other.model != choice.model || other.splits != choice.splits)
+      continue;
+    auto schedule = timesOf(other);
+    if (schedule && (!best || schedule->step < best->step))
+      best = schedule;
+  }
+  return best;
+}
+
 void PlanChooser::simulate(Candidate candidate) {
   const StagedModel &model = *candidate.model;
-  const std::shared_ptr<const TimedSchedule> schedule =
-      models.timesOf(model, candidate.splits, candidate.policy,
-                     candidate.schedule, built[candidate.model]);
+  // What is faster than all that have names needs about as much as the fastest
+  // of them, and planning it takes long.
+  if (candidate.policy->isChoice() && mostBytes < unlimited)
+    if (auto best = fastestNamed(candidate);
+        best && fullestOf(model, *best, model.keptSlack) > mostBytes) {
+      ++faster;
+      ++tooLarge;
+      leastRefused = std::min(leastRefused, candidate.step);
+      return;
+    }
+  const std::shared_ptr<const TimedSchedule> schedule = timesOf(candidate);
   if (!schedule)
     return;
   candidate.isSimulated = true;
   candidate.origin = schedule->origin;
   candidate.step = model.slack * schedule->step;
   candidate.peak = schedule->peak;
-  auto mostWith = [&](double share) {
-    std::vector<double> bytes = models.fixedBytes(model, schedule->places);
-    for (auto [all, kept] : llvm::zip_equal(bytes, schedule->bytes))
-      all += share * static_cast<double>(kept);
-    return static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
-  };
-  candidate.leastBytes = mostWith(model.keptSlack);
-  candidate.isExpectedToFit = mostWith(1) <= mostBytes;
+  candidate.leastBytes = fullestOf(model, *schedule, model.keptSlack);
+  candidate.isExpectedToFit = fullestOf(model, *schedule, 1) <= mostBytes;
   if (candidate.leastBytes > mostBytes) {
     leastRefused = std::min(leastRefused, candidate.step);
     refuseForMemory(candidate);
@@ -371,7 +411,8 @@ std::optional<Candidate> PlanChooser::choose() {
 }
 
 std::string PlanChooser::reason() const {
-  if (faster == 0 && !candidates.empty())
+  if ((faster == 0 || (tooLarge > 0 && leastBytes == unlimited)) &&
+      !candidates.empty())
     return kNoneIsFaster.str();
   return tooLarge > 0 && tooLarge == faster ? needsMore(leastBytes, options)
                                             : "";
