@@ -166,10 +166,12 @@ public:
     most[nodes] = std::max(most[nodes], made);
     return table[nodes * (stages + 1) + made];
   }
-  /// Numbers of the stages that may come behind so many nodes.
-  auto next(int32_t nodes) const {
-    const int64_t end = std::min(most[nodes] + 1, stages);
-    return llvm::seq(std::min(fewest[nodes], end), end);
+  /// Numbers of the stages that may come behind so many nodes, where what is
+  /// left is at least `fewestLeft` stages and at most `mostLeft`.
+  auto next(int32_t nodes, int64_t fewestLeft, int64_t mostLeft) const {
+    const int64_t end = std::min(most[nodes], stages - fewestLeft) + 1,
+                  begin = std::max(fewest[nodes], stages - mostLeft);
+    return llvm::seq(std::min(begin, end), end);
   }
 
 private:
@@ -180,12 +182,39 @@ private:
 };
 } // namespace
 
+namespace {
+/// By the nodes that have been made into stages: how many stages the others can
+/// be, at least within a limit of what each is worth, and at most.
+struct StagesLeft {
+  StagesLeft(const StageGraph &graph, Price price, double limit)
+      : fewest(graph.nodes.size() + 1, 0), most(graph.nodes.size() + 1, 0) {
+    const auto size = static_cast<int32_t>(graph.nodes.size());
+    StageSum sum(graph);
+    for (int32_t begin = size - 1; begin >= 0; --begin) {
+      sum.clear();
+      int32_t end = begin;
+      while (end < size) {
+        sum.add(graph.nodes[end]);
+        if (end > begin && price.atLeast(sum.cost) > limit)
+          break;
+        ++end;
+      }
+      fewest[begin] = fewest[end] + 1;
+      most[begin] = most[begin + 1] + graph.nodes[begin].isLayer;
+    }
+  }
+
+  std::vector<int64_t> fewest, most;
+};
+} // namespace
+
 /// How little the most expensive stage can be worth, with no regard to stages
 /// worth more than `limit`; `never` where they are needed. Sets `isLimited` if
 /// there are such stages.
 static double leastWorst(const StageGraph &graph, int64_t stages, Price price,
                          double limit, bool &isLimited) {
   StageTable<double> least(graph.nodes.size(), stages, never, 0);
+  const StagesLeft left(graph, price, limit);
   isLimited = false;
   auto isBeyond = [&](double worth) {
     isLimited |= worth > limit && worth < never;
@@ -193,7 +222,8 @@ static double leastWorst(const StageGraph &graph, int64_t stages, Price price,
   };
   forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
     double own = -1;
-    for (int64_t stage : least.next(begin)) {
+    for (int64_t stage :
+         least.next(begin, left.fewest[begin], left.most[begin])) {
       own = price.next(own, stage, begin, end, cost);
       const double worst = std::max(least.at(stage, begin), own);
       if (!isBeyond(worst))
@@ -269,10 +299,12 @@ cutBy(const StageGraph &graph, int64_t stages, double slack, Price price) {
   const double limit = least * (1 + slack) + 1e-9;
   const size_t size = graph.nodes.size();
   const std::vector<int64_t> crossing = graph.crossingBytes();
+  const StagesLeft left(graph, price, limit);
   StageTable<Best> best(size, stages, /*none=*/{}, /*start=*/{0, 0, 0});
   forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
     double own = -1;
-    for (int64_t stage : best.next(begin)) {
+    for (int64_t stage :
+         best.next(begin, left.fewest[begin], left.most[begin])) {
       const Best &before = best.at(stage, begin);
       own = price.next(own, stage, begin, end, cost);
       if (!before.isPossible() || own > limit)

@@ -2,6 +2,7 @@
 
 #include "tools/pipewright/ModelStages.h"
 
+#include "passes/pipe/staged/StageAssignment.h"
 #include "passes/pipe/staged/StageWords.h"
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/step/CostModel.h"
@@ -94,9 +95,13 @@ std::shared_ptr<const StagedModel> ModelStages::estimated(int64_t stages) {
   if (!ops->second)
     return nullptr;
   staged.remat = "";
-  auto [cut, isNewCut] = known.cuts.try_emplace(keyOf(imported, staged));
+  staged.earlyRecompute = false;
+  const std::string balance = staged.balance;
+  auto [cut, isNewCut] =
+      known.cuts.try_emplace(pipe::isBalanceOfModelAlone(balance)
+                                 ? balance + " " + std::to_string(stages)
+                                 : keyOf(imported, staged));
   if (isNewCut) {
-    const std::string balance = staged.balance;
     auto model =
         pipe::cutModel(imported, {stages, balance,
                                   llvm::ArrayRef<int64_t>(staged.stageMemory)});

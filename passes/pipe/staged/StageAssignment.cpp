@@ -56,6 +56,11 @@ struct Method {
   bool sharesTime() const {
     return kind == Flops || kind == Step || kind == Scopes || kind == Time;
   }
+  bool readsModelAlone() const {
+    return kind == Uniform || kind == Parameters || kind == Flops ||
+           kind == Scopes || kind == DeepSpeedUniform ||
+           kind == DeepSpeedParameters;
+  }
 };
 
 } // namespace
@@ -102,6 +107,11 @@ static std::optional<SmallVector<int64_t>> readLayers(StringRef text) {
 bool isBalanceWithinMemory(StringRef balance) {
   const Method *method = findMethod(balance);
   return method && method->kind == Method::Step;
+}
+
+bool isBalanceOfModelAlone(StringRef balance) {
+  const Method *method = findMethod(balance);
+  return method && method->readsModelAlone();
 }
 
 std::string problemOfBalance(StringRef balance) {

@@ -28,6 +28,10 @@ llvm::StringRef timesFileOfBalance(llvm::StringRef balance);
 /// Whether the method can leave out cuts of which a stage needs much memory.
 bool isBalanceWithinMemory(llvm::StringRef balance);
 
+/// Whether ranks that are alike get the same cut whatever the micro-batches,
+/// the optimizer and the memory.
+bool isBalanceOfModelAlone(llvm::StringRef balance);
+
 /// How a model is to be cut.
 struct StageCut {
   int64_t stages = 1;
