@@ -73,23 +73,26 @@ static void printOption(llvm::raw_ostream &os, const OptionSpelling &option) {
 void pipewright::tool::printHelp(llvm::raw_ostream &os, const Command &command,
                                  llvm::ArrayRef<OptionSpelling> options,
                                  bool isAll) {
-  os << "pipewright " << command.name << " " << command.words
-     << " [options]\n\n"
+  os << "pipewright " << command.name << (command.words.empty() ? "" : " ")
+     << command.words << " [options]\n\n"
      << command.help << ".\n";
+  auto isListed = [&](const OptionSpelling &option) {
+    return !option.isWord() && !(option.refusedBy & command.verb);
+  };
   for (const auto &[heading, title] : headings) {
     if (heading == Heading::Expert && !isAll)
       continue;
     bool isFirst = true;
     for (const OptionSpelling &option : options) {
-      if (option.heading != heading || option.isWord())
+      if (option.heading != heading || !isListed(option))
         continue;
       os << (isFirst ? "\n" + title.str() + ":\n" : "");
       isFirst = false;
       printOption(os, option);
     }
   }
-  size_t rest = llvm::count_if(options, [](const OptionSpelling &option) {
-    return option.heading == Heading::Expert;
+  size_t rest = llvm::count_if(options, [&](const OptionSpelling &option) {
+    return option.heading == Heading::Expert && isListed(option);
   });
   if (!isAll && rest > 0)
     os << "\n--help-all lists " << rest << " more, for experts\n";

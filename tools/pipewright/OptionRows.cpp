@@ -360,44 +360,49 @@ static auto at(Value Part::*option) {
 static std::vector<CompileRow> sizeRows() {
   return decidedAt(
       Level::Staged,
-      {decidedAt(Level::Scheduled, {{"schedule", "NAME[:PARAMETER=N]...|FILE",
-                                     "Order of tasks; see `pipewright "
-                                     "schedules`; or one from a file (.csv, "
-                                     ".json)",
-                                     "1f1b"},
-                                    recordText,
-                                    readSchedule}),
-       decidedAt(Level::Scheduled,
-                 {{"ranks", "P", "Workers of the pipeline", "1"},
-                  recordNumber(at(&ScheduledPipelineOptions::ranks)),
-                  count(at(&ScheduledPipelineOptions::ranks))}),
-       {{"loops", "V", "Stages per rank; what the schedule needs unless given"},
-        recordLoops,
-        count(&CompileOptions::loops)},
-       {{"stages", "S", "Stages; ranks x loops unless given"},
-        recordNumber(at(&StagedPipelineOptions::stages)),
-        readStages},
+      {decidedAt(Level::Scheduled,
+                 {refusedBy(Profile, {"schedule", "NAME[:PARAMETER=N]...|FILE",
+                                      "Order of tasks; see `pipewright "
+                                      "schedules`; or one from a file (.csv, "
+                                      ".json)",
+                                      "1f1b"}),
+                  recordText, readSchedule}),
+       decidedAt(
+           Level::Scheduled,
+           {refusedBy(Profile, {"ranks", "P", "Workers of the pipeline", "1"}),
+            recordNumber(at(&ScheduledPipelineOptions::ranks)),
+            count(at(&ScheduledPipelineOptions::ranks))}),
+       {refusedBy(Profile,
+                  {"loops", "V",
+                   "Stages per rank; what the schedule needs unless given"}),
+        recordLoops, count(&CompileOptions::loops)},
+       {refusedBy(Profile,
+                  {"stages", "S", "Stages; ranks x loops unless given"}),
+        recordNumber(at(&StagedPipelineOptions::stages)), readStages},
        {{"micro-batches", "M", "Micro-batches per step", "4"},
         recordNumber(&CompileOptions::microBatches),
         readMicroBatches},
-       {{"data-parallel", "D",
-         "Replicas of all ranks; a step trains on the micro-batches of all, D "
-         "x "
-         "M, and they sum their gradients before they update",
-         "1"},
-        recordNumber(&CompileOptions::replicas),
-        readReplicas},
-       decidedAt(Level::Scheduled,
-                 {{"zero", "LEVEL",
-                   "What replicas keep a part each of (ZeRO): nothing (0), or "
-                   "the states of the optimizer (1): each updates its part of "
-                   "the weights, and they gather them; with 2, a rank keeps "
-                   "the gradients of no more stages than it must, two with "
-                   "breadth-first; with 3, also the weights: those of two "
-                   "stages are gathered where tasks read them",
-                   "0"},
-                  recordZero,
-                  readZero}),
+       {refusedBy(Profile,
+                  {"data-parallel", "D",
+                   "Replicas of all ranks; a step trains on the micro-batches "
+                   "of all, D "
+                   "x "
+                   "M, and they sum their gradients before they update",
+                   "1"}),
+        recordNumber(&CompileOptions::replicas), readReplicas},
+       decidedAt(
+           Level::Scheduled,
+           {refusedBy(
+                Profile,
+                {"zero", "LEVEL",
+                 "What replicas keep a part each of (ZeRO): nothing (0), or "
+                 "the states of the optimizer (1): each updates its part of "
+                 "the weights, and they gather them; with 2, a rank keeps "
+                 "the gradients of no more stages than it must, two with "
+                 "breadth-first; with 3, also the weights: those of two "
+                 "stages are gathered where tasks read them",
+                 "0"}),
+            recordZero, readZero}),
        decidedAt(
            Level::Scheduled,
            {under(Heading::Expert,
@@ -546,9 +551,10 @@ static std::vector<CompileRow> trainingRows() {
                  recordGiven,
                  readClipNorm}),
       {under(Heading::Expert,
-             {"task-times", "TRACE.json",
-              "Plan with the times that a program of this model measured (its "
-              "--trace)"}),
+             refusedBy(Profile, {"task-times", "TRACE.json",
+                                 "Plan with the times that a program of this "
+                                 "model measured (its "
+                                 "--trace)"})),
        recordGiven, readTaskTimes}};
 }
 

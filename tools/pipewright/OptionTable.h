@@ -78,6 +78,9 @@ struct OptionSpelling {
   unsigned verbs = 0;
   /// That of its table unless the row says another.
   std::optional<Heading> heading = {};
+  /// The commands that have it only to say what to do instead: their --help
+  /// does not list it.
+  unsigned refusedBy = 0;
 
   bool isWord() const { return kind == Word || kind == Words; }
   bool takesValue() const { return kind == Value || kind == List; }
@@ -85,6 +88,11 @@ struct OptionSpelling {
 
 inline OptionSpelling under(Heading heading, OptionSpelling spelling) {
   spelling.heading = heading;
+  return spelling;
+}
+
+inline OptionSpelling refusedBy(unsigned verbs, OptionSpelling spelling) {
+  spelling.refusedBy = verbs;
   return spelling;
 }
 

@@ -107,15 +107,17 @@ static llvm::Error readPasses(const OptionSpelling &row, Given given,
 std::vector<CompileRow> outputRows() {
   return {
       {{"o", "OUT",
-        "Folder (or file, with --emit) to write; unless given, one with the "
-        "model's name"},
+        "compile: the folder to write (with --emit, a file), one with the "
+        "model's name unless given; plan: a file for what it prints; "
+        "profile, preflight: the FILE.json to write"},
        recordNothing,
        anyText(&CompileOptions::output)},
-      {{"emit", "LEVEL",
-        "Print a level, host code or a step of the kernels instead: " +
-            listOf(emissionNames())},
-       recordNothing,
-       readEmission},
+      {refusedBy(
+           Models & ~Compile,
+           {"emit", "LEVEL",
+            "Print a level, host code or a step of the kernels instead: " +
+                listOf(emissionNames())}),
+       recordNothing, readEmission},
       {under(Heading::Expert,
              {.name = "pass-pipeline-after",
               .valueName = "LEVEL:PIPELINE",

@@ -49,11 +49,9 @@ static double secondsOf(const schedules::MeasuredTimes &times) {
 }
 
 llvm::Error profileModel(const OptionValues &given) {
-  for (const char *decided :
-       {"ranks", "loops", "schedule", "balance", "data-parallel", "zero",
-        "remat", "emit", "task-times"})
-    if (given.isGiven(decided))
-      return option::fail("profile expects no --", decided,
+  for (const OptionSpelling &option : given.of(Verb::Profile))
+    if ((option.refusedBy & Verb::Profile) && given.isGiven(option.name))
+      return option::fail("profile expects no --", option.name,
                           ": it measures one rank with a stage for each "
                           "module of the model");
   if (given["o"].empty())

@@ -87,53 +87,65 @@ std::vector<CompileRow> pipewright::tool::stageRows() {
   return {
       decidedAt(
           Level::Staged,
-          {{"balance", "METHOD",
-            "What stages share equally: uniform (layers), parameters, flops, "
-            "step (predicted times, or measured ones: step:FILE.json, so that "
-            "a step of 1f1b is the shortest of those within --memory-limit; "
-            "the cut of flops if its plan is faster), scopes "
-            "(flops, and modules stay whole), memory (under 1f1b), "
-            "time:FILE.json (of modules, as profile measures it), type:REGEX "
-            "(nodes whose names or ops match); or manual:N,N,..., the layers "
-            "of each; or annotated[:NAME], the stages that the model's nodes "
-            "have; or as others cut modules: deepspeed-uniform, "
-            "deepspeed-parameters, torchgpipe-size, "
-            "torchgpipe-time:FILE.json",
-            "flops"},
-           recordText,
-           readBalance}),
-      decidedAt(Level::Staged,
-                {{"remat", "MODE",
-                  "What the backward recomputes: none, pointwise (activations "
-                  "and other element ops of what is kept), keep:N (these, and "
-                  "what takes least time to compute again, so that at most N "
-                  "percent of the rest are kept), every:N (all but "
-                  "what N layers give to the next), full (all but the "
-                  "stage's inputs), window:N (as full, but of N of the "
-                  "micro-batches that a stage has in flight nothing), "
-                  "except-last (of the last micro-batch nothing), one of these "
-                  "for each stage, as in full,pointwise,none; or auto (on each "
-                  "rank the least that --memory-limit allows; with "
-                  "--early-recompute where only that fits)",
-                  "none"},
-                 recordText,
-                 readRemat}),
-      decidedAt(Level::Staged,
-                {{.name = "early-recompute",
-                  .help = "What backwards recompute (--remat) before they need "
+          {refusedBy(Profile,
+                     {"balance", "METHOD",
+                      "What stages share equally: uniform (layers), "
+                      "parameters, flops, "
+                      "step (predicted times, or measured ones: "
+                      "step:FILE.json, so that "
+                      "a step of 1f1b is the shortest of those within "
+                      "--memory-limit; "
+                      "the cut of flops if its plan is faster), scopes "
+                      "(flops, and modules stay whole), memory (under 1f1b), "
+                      "time:FILE.json (of modules, as profile measures it), "
+                      "type:REGEX "
+                      "(nodes whose names or ops match); or manual:N,N,..., "
+                      "the layers "
+                      "of each; or annotated[:NAME], the stages that the "
+                      "model's nodes "
+                      "have; or as others cut modules: deepspeed-uniform, "
+                      "deepspeed-parameters, torchgpipe-size, "
+                      "torchgpipe-time:FILE.json",
+                      "flops"}),
+           recordText, readBalance}),
+      decidedAt(
+          Level::Staged,
+          {refusedBy(
+               Profile,
+               {"remat", "MODE",
+                "What the backward recomputes: none, pointwise (activations "
+                "and other element ops of what is kept), keep:N (these, and "
+                "what takes least time to compute again, so that at most N "
+                "percent of the rest are kept), every:N (all but "
+                "what N layers give to the next), full (all but the "
+                "stage's inputs), window:N (as full, but of N of the "
+                "micro-batches that a stage has in flight nothing), "
+                "except-last (of the last micro-batch nothing), one of these "
+                "for each stage, as in full,pointwise,none; or auto (on each "
+                "rank the least that --memory-limit allows; with "
+                "--early-recompute where only that fits)",
+                "none"}),
+           recordText, readRemat}),
+      decidedAt(
+          Level::Staged,
+          {refusedBy(Profile,
+                     {.name = "early-recompute",
+                      .help =
+                          "What backwards recompute (--remat) before they need "
                           "a gradient is done in tasks of its own (R), while a "
                           "rank waits for that gradient",
-                  .kind = OptionSpelling::Flag},
-                 recordFlag,
-                 option::flag([](CompileOptions &options) -> auto & {
-                   return options.pipelines.staged.earlyRecompute;
-                 })}),
-      decidedAt(Level::Scheduled,
-                {{"offload", "SHARE",
-                  "On GPUs: stashes that live in the host's memory from their "
-                  "forward to their backward: none, auto (as many as copies "
-                  "bring back in time), or at most 1% to 100% of each rank's",
-                  "none"},
-                 recordGiven,
-                 readOffload})};
+                      .kind = OptionSpelling::Flag}),
+           recordFlag, option::flag([](CompileOptions &options) -> auto & {
+             return options.pipelines.staged.earlyRecompute;
+           })}),
+      decidedAt(
+          Level::Scheduled,
+          {refusedBy(
+               Profile,
+               {"offload", "SHARE",
+                "On GPUs: stashes that live in the host's memory from their "
+                "forward to their backward: none, auto (as many as copies "
+                "bring back in time), or at most 1% to 100% of each rank's",
+                "none"}),
+           recordGiven, readOffload})};
 }
