@@ -162,7 +162,9 @@ Value ResultBuilder::attachCrossEntropy(const Output &output) {
     shape.pop_back();
   if (shape.size() < 2 || shape.size() > 3) {
     b.error() << "expects scores [N, classes] or [N, T, classes], but output '"
-              << output.name << "' has rank " << shapeOf(output.value).size();
+              << output.name << "' has rank " << shapeOf(output.value).size()
+              << ": reshape it in the model (of images, [N, classes, H, W] to "
+                 "[N, H W, classes]), or let the model return its loss";
     return Value();
   }
   logits = b.reshape(logits, shape);

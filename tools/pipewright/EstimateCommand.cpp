@@ -18,7 +18,7 @@ namespace pipewright::tool {
 
 using enum OptionSpelling::Kind;
 
-/// `12ms`, `0.5 s`, `80us`, or seconds; nothing for what is no time above 0.
+/// `12ms`, `0.5 s` or `80us`; nothing for what is no time above 0.
 static std::optional<double> readSeconds(llvm::StringRef text) {
   double unit = 1;
   text = text.trim();
@@ -26,8 +26,8 @@ static std::optional<double> readSeconds(llvm::StringRef text) {
     unit = 1e-3;
   else if (text.consume_back("us"))
     unit = 1e-6;
-  else
-    text.consume_back("s");
+  else if (!text.consume_back("s"))
+    return std::nullopt;
   double number = 0;
   if (text.trim().getAsDouble(number) || !(number > 0) ||
       !std::isfinite(number) || number > 1e9)
@@ -46,8 +46,8 @@ static llvm::Error readStageTimes(const OptionSpelling &row,
     std::optional<double> seconds = readSeconds(time);
     if (size.trim().getAsInteger(10, samples) || samples < 1 || !seconds)
       return option::fail("--", row.name,
-                          " expects sizes of micro-batches and times, such as "
-                          "1=12ms,2=20ms, but got '",
+                          " expects sizes of micro-batches and times in s, ms "
+                          "or us, such as 1=12ms,2=20ms, but got '",
                           given[row.name], "'");
     if (options.batch % samples != 0)
       return option::fail("--", row.name, ": micro-batches of ", samples,

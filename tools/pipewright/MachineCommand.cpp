@@ -41,7 +41,7 @@ static llvm::Error readOutput(const OptionSpelling &row,
                               const OptionValues &given,
                               MachineOptions &options) {
   options.output = given[row.name].str();
-  if (options.output.empty() ||
+  if (!given.isGiven(row.name) ||
       llvm::StringRef(options.output).ends_with(".json"))
     return llvm::Error::success();
   return option::fail("-", row.name,
