@@ -27,8 +27,25 @@ namespace pipewright::tool {
 LogicalResult Compilation::choose() {
   // Recomputation makes room without another cut.
   const bool recomputes = options.pipelines.staged.remat == "auto";
-  if (failed(chooseRemat()) || failed(chooseSchedule()))
+  const CompileOptions open = options;
+  if (recomputes && failed(chooseRemat()))
     return failure();
+  if (failed(chooseSchedule()))
+    return failure();
+  if (recomputes && !open.stageChoices.empty())
+    chooseRematOfRanks(open);
+  if (recomputes)
+    mlir::emitRemark(module().getLoc())
+        << "remat 'auto' chose: " << options.pipelines.staged.remat.getValue()
+        << (options.pipelines.staged.earlyRecompute &&
+                    !open.pipelines.staged.earlyRecompute
+                ? ", with --early-recompute"
+                : "");
+  // What a policy has planned itself, its pass tells.
+  if (!open.stageChoices.empty() && !options.chosen.empty() &&
+      !options.policy->isChoice())
+    mlir::emitRemark(module().getLoc())
+        << "schedule '" << asked << "' chose: " << options.chosen;
   if (!recomputes)
     chooseCut();
   return success();
@@ -167,10 +184,6 @@ LogicalResult Compilation::chooseSchedule() {
     drafted = nullptr;
   if (!reason.empty() && options.pipelines.scheduled.draft)
     return mlir::emitError(module().getLoc()) << reason;
-  // What a policy has planned itself, its pass tells.
-  if (!options.chosen.empty() && !options.policy->isChoice())
-    mlir::emitRemark(module().getLoc())
-        << "schedule '" << asked << "' chose: " << options.chosen;
   return success();
 }
 

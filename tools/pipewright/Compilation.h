@@ -81,6 +81,7 @@ private:
   mlir::Attribute machineAttribute();
   mlir::LogicalResult choose();
   mlir::LogicalResult chooseRemat();
+  void chooseRematOfRanks(const CompileOptions &given);
   mlir::FailureOr<bool> decideRemat();
   bool isBeaten(llvm::ArrayRef<RematTrial> trials);
   bool compareWithLayers();

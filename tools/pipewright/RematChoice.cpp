@@ -213,8 +213,6 @@ bool Compilation::isBeaten(llvm::ArrayRef<RematTrial> trials) {
 /// who compares them tries it, too.
 LogicalResult Compilation::chooseRemat() {
   StagedPipelineOptions &staged = options.pipelines.staged;
-  if (staged.remat != "auto")
-    return success();
   FailureOr<bool> fits = decideRemat();
   if (failed(fits))
     return mlir::emitError(module().getLoc()) << kNoneIsFaster;
@@ -229,20 +227,57 @@ LogicalResult Compilation::chooseRemat() {
       options.given["early_recompute"] = true;
   }
   options.given["remat"] = staged.remat.getValue();
-  mlir::emitRemark(module().getLoc())
-      << "remat 'auto' chose: " << staged.remat.getValue()
-      << (options.given.getBoolean("early_recompute").value_or(false)
-              ? ", with --early-recompute"
-              : "");
   return success();
+}
+
+/// Behind a schedule that was chosen with one mode for all ranks: each may have
+/// its own, under that schedule or under 1F1B, which is one of those to choose
+/// from and keeps little. Takes the fastest, or the smallest if none fits.
+/// `given` is what was open before.
+void Compilation::chooseRematOfRanks(const CompileOptions &given) {
+  if (!options.limitsMemory() || options.pipelines.scheduled.draft)
+    return;
+  Trial least = tryPlan();
+  if (least.fits() && options.pipelines.staged.remat == "none")
+    return;
+  CompileOptions best = options;
+  auto compare = [&](CompileOptions tried) {
+    tried.pipelines.staged.remat = "auto";
+    options = std::move(tried);
+    if (failed(chooseRemat()))
+      return;
+    const Trial trial = tryPlan();
+    if (isShorterStep(trial.step, least.step) ||
+        (!least.fits() && trial.bytes < least.bytes))
+      std::tie(best, least) = std::pair(options, trial);
+  };
+  if (!options.chosen.empty())
+    compare(options);
+  const int64_t ranks = given.pipelines.scheduled.ranks;
+  auto policy = schedules::choosePolicy("1f1b");
+  if (!policy)
+    llvm::consumeError(policy.takeError());
+  else if (asked == "auto" && llvm::is_contained(given.stageChoices, ranks)) {
+    CompileOptions tried = given;
+    tried.stageChoices.clear();
+    tried.policy = std::move(*policy);
+    tried.chosen = "1f1b";
+    tried.pipelines.scheduled.policy = "1f1b";
+    tried.pipelines.staged.splitBackward = false;
+    tried.pipelines.staged.stages = ranks;
+    tried.given["stages"] = ranks;
+    compare(std::move(tried));
+  }
+  options = std::move(best);
+  drafted = nullptr;
 }
 
 /// On each rank the mode that recomputes least within the limit, as what one
 /// rank keeps is hardly another's matter; the smallest mode on ranks that no
 /// mode fits, for the error; or one of whole layers where that is faster, or
-/// alone fits. Where the schedule is to be chosen, too, all ranks have one of
-/// the modes that are listed. False if nothing fits; fails if the step to beat
-/// is shorter.
+/// alone fits. Where the schedule is still to be chosen, all ranks have one
+/// of the modes that are listed. False if nothing fits; fails if the step to
+/// beat is shorter.
 FailureOr<bool> Compilation::decideRemat() {
   const bool forAll = !options.stageChoices.empty();
   // By stage, once it is known where each is.
@@ -319,7 +354,8 @@ static std::string withLayers(StringRef modes, StringRef mode) {
 /// fits, on all ranks or on those that recompute: how many messages wait on a
 /// rank depends on the modes of others, too, and `keep:N` counts what is
 /// computed again beside all that is kept, though some of that is not needed
-/// any more by then. False if the plan does not fit, or nothing is recomputed.
+/// any more by then. False if the plan does not fit, or nothing is
+/// recomputed.
 bool Compilation::compareWithLayers() {
   auto &remat = options.pipelines.staged.remat;
   const std::string chosen = remat;
@@ -345,8 +381,8 @@ bool Compilation::compareWithLayers() {
   return std::isfinite(least);
 }
 
-/// Warns of windows of stashes that take more memory than all stashes do: what
-/// is computed again has room beside those that are kept.
+/// Warns of windows of stashes that take more memory than all stashes do:
+/// what is computed again has room beside those that are kept.
 void Compilation::compareWindows() {
   auto &remat = options.pipelines.staged.remat;
   const std::string given = remat;
