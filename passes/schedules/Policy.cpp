@@ -220,8 +220,9 @@ static llvm::Error checkOffload(const Policy &policy, bool movesStashes,
                   "host; use one of both",
                   policy.name());
   if (recomputes)
-    return refuse("early recomputation would need stashes before --offload has "
-                  "them back; leave --early-recompute out");
+    return refuse("recomputation in tasks of its own would need stashes before "
+                  "--offload has them back; leave --offload out, or "
+                  "--early-recompute and --remat window:N or except-last");
   return llvm::Error::success();
 }
 

@@ -244,8 +244,9 @@ TEST(Offload, RefusesSchedulesThatItIsNotFor) {
     stage.recomputesEarly = true;
   sizes.costs = &costs;
   sizes.offload = 1;
-  EXPECT_EQ("early recomputation would need stashes before --offload has them "
-            "back; leave --early-recompute out",
+  EXPECT_EQ("recomputation in tasks of its own would need stashes before "
+            "--offload has them back; leave --offload out, or "
+            "--early-recompute and --remat window:N or except-last",
             messageOf(choice->build(sizes)));
 }
 
