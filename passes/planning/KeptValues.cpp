@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -371,11 +372,29 @@ RunsChooser::Places RunsChooser::fastest(int64_t mostKept,
             {choice.bytes, choice.seconds, -1, static_cast<int32_t>(place)});
     dropBeaten(own);
     std::vector<Sum> next;
-    for (auto [number, sum] : llvm::enumerate(sums.back()))
-      for (const Sum &one : own)
-        if (sum.bytes <= mostKept - one.bytes)
-          next.push_back({sum.bytes + one.bytes, sum.seconds + one.seconds,
-                          static_cast<int32_t>(number), one.place});
+    auto forEachSum = [&](llvm::function_ref<void(const Sum &)> visit) {
+      for (auto [number, sum] : llvm::enumerate(sums.back()))
+        for (const Sum &one : own)
+          if (sum.bytes <= mostKept - one.bytes)
+            visit({sum.bytes + one.bytes, sum.seconds + one.seconds,
+                   static_cast<int32_t>(number), one.place});
+    };
+    // Many are not all sorted: of those with nearly as many bytes, the fastest.
+    constexpr size_t many = 4 * mostChoices;
+    if (sums.back().size() * own.size() <= many) {
+      forEachSum([&](const Sum &sum) { next.push_back(sum); });
+    } else {
+      const int64_t width = mostKept / static_cast<int64_t>(many) + 1;
+      std::vector<Sum> fastest(mostKept / width + 1);
+      forEachSum([&](const Sum &sum) {
+        Sum &known = fastest[sum.bytes / width];
+        if (known.place < 0 || std::tie(sum.seconds, sum.bytes) <
+                                   std::tie(known.seconds, known.bytes))
+          known = sum;
+      });
+      llvm::copy_if(fastest, std::back_inserter(next),
+                    [](const Sum &sum) { return sum.place >= 0; });
+    }
     dropBeaten(next);
     if (next.size() > mostChoices) {
       const int64_t width = mostKept / static_cast<int64_t>(mostChoices) + 1;

@@ -71,6 +71,14 @@ ModelStages::made(int64_t stages, bool splits, schedules::Placement places) {
   model->costs = read->costs(pipe::StepMode::train, machine, places);
   model->places = std::move(places);
   model->edges = read->edges(pipe::StepMode::train);
+  if (std::string costs = keyOfCosts(staged);
+      !costs.empty() && staged.stageMemory.empty()) {
+    std::vector<schedules::StageCosts> &all = known.costs[costs];
+    all = model->costs.stages;
+    // That is a matter of replicas.
+    for (schedules::StageCosts &stage : all)
+      stage.update = 0;
+  }
   model->weightBytes.assign(read->size(), 0);
   for (const pipe::WeightGroup &group : read->weights())
     if (!group.isTied() && group.isUpdatedIn(group.stages.front()))
@@ -79,15 +87,39 @@ ModelStages::made(int64_t stages, bool splits, schedules::Placement places) {
   return model;
 }
 
-std::shared_ptr<const StagedModel> ModelStages::estimated(int64_t stages) {
+/// What costs of stages depend on, but for updates; empty where they may depend
+/// on more. What `keep:N` keeps is chosen for the micro-batches in flight.
+std::string ModelStages::keyOfCosts(const StagedPipelineOptions &staged) const {
+  if (machine.isUneven() || !pipe::isBalanceOfModelAlone(staged.balance))
+    return "";
+  return llvm::formatv("{0} of {1} {2} {3} {4} {5}",
+                       std::min<int64_t>(staged.stages, options.microBatches),
+                       staged.stages, staged.balance, staged.remat,
+                       staged.earlyRecompute, staged.splitBackward);
+}
+
+std::shared_ptr<const StagedModel> ModelStages::estimated(int64_t stages,
+                                                          bool splits) {
   StagedPipelineOptions staged;
-  setOptions(staged, stages, true, {});
+  setOptions(staged, stages, splits, {});
   const std::string remat = staged.remat;
   // Times that were given are those of tasks, modes of several stages belong to
   // these, and which micro-batches recompute is a matter of the schedule.
   if (machine.isUneven() || !options.taskTimes.empty() ||
       llvm::StringRef(remat).contains(',') || pipe::isWindowMode(remat))
     return nullptr;
+  // Those of halves tell those of the whole.
+  auto made = known.costs.find(keyOfCosts(staged));
+  staged.splitBackward = true;
+  if (made == known.costs.end())
+    made = known.costs.find(keyOfCosts(staged));
+  const bool isMade = made != known.costs.end();
+  auto model = std::make_shared<StagedModel>();
+  model->stages = stages;
+  model->estimate = isMade ? made->first : "by ops " + std::to_string(stages);
+  std::shared_ptr<const StagedModel> &entry = estimates[model->estimate];
+  if (entry)
+    return entry;
   auto [ops, isNew] = known.estimates.try_emplace(
       remat + (staged.earlyRecompute ? " early" : ""));
   if (isNew)
@@ -102,24 +134,29 @@ std::shared_ptr<const StagedModel> ModelStages::estimated(int64_t stages) {
                                  ? balance + " " + std::to_string(stages)
                                  : keyOf(imported, staged));
   if (isNewCut) {
-    auto model =
+    auto found =
         pipe::cutModel(imported, {stages, balance,
                                   llvm::ArrayRef<int64_t>(staged.stageMemory)});
-    if (succeeded(model))
-      cut->second = std::move(*model);
+    if (succeeded(found))
+      cut->second = std::move(*found);
   }
   if (!cut->second)
     return nullptr;
-  auto model = std::make_shared<StagedModel>();
-  model->stages = stages;
-  model->isEstimate = true;
-  model->slack = ops->second->slack();
-  model->keptSlack = ops->second->keptSlack();
-  model->costs =
-      ops->second->ofCut(*cut->second, costsOfLinks(imported, machine));
+  schedules::TaskCosts links = costsOfLinks(imported, machine);
+  if (isMade) {
+    // Halves are not fused as the whole is.
+    constexpr double slackOfMade = 0.96;
+    model->slack = model->keptSlack = slackOfMade;
+    model->costs = std::move(links);
+    model->costs.stages = made->second;
+  } else {
+    model->slack = ops->second->slack();
+    model->keptSlack = ops->second->keptSlack();
+    model->costs = ops->second->ofCut(*cut->second, std::move(links));
+  }
   model->edges = cut->second->edges;
   model->weightBytes = cut->second->weightBytes;
-  return model;
+  return entry = std::move(model);
 }
 
 schedules::ScheduleOptions
@@ -166,8 +203,8 @@ ModelStages::timesOf(const StagedModel &model, bool splits,
                      schedules::BuiltSchedules &built) {
   StagedPipelineOptions staged;
   setOptions(staged, model.stages, splits, model.places);
-  const std::string key = keyOf(imported, staged) + schedule +
-                          (model.isEstimate ? " estimated" : "");
+  const std::string key =
+      keyOf(imported, staged) + schedule + " " + model.estimate;
   auto [entry, isNew] = known.schedules.try_emplace(key);
   if (!isNew)
     return entry->second;

@@ -33,7 +33,8 @@ struct StagedModel {
   int64_t stages = 0;
   /// Where it was cut for; empty where ranks are alike.
   schedules::Placement places;
-  bool isEstimate = false;
+  /// What is known of it instead; empty where it is made.
+  std::string estimate;
   /// The shares that are certain of what stages take, and of what they keep.
   double slack = 1, keptSlack = 1;
   schedules::TaskCosts costs;
@@ -59,6 +60,8 @@ struct StagedModels {
   std::map<std::string, std::shared_ptr<const StagedModel>> models;
   std::map<std::string, std::optional<pipe::CutModel>> cuts;
   std::map<std::string, std::optional<StageEstimates>> estimates;
+  /// Of stages that were made for any number of ranks and replicas.
+  std::map<std::string, std::vector<schedules::StageCosts>> costs;
   std::map<std::string, std::shared_ptr<const TimedSchedule>> schedules;
 };
 
@@ -77,8 +80,9 @@ public:
   std::vector<schedules::Placement> placementsOf(int64_t stages) const;
   std::shared_ptr<const StagedModel> made(int64_t stages, bool splits,
                                           schedules::Placement places);
-  /// Null where stages have to be made to know what they cost.
-  std::shared_ptr<const StagedModel> estimated(int64_t stages);
+  /// By the costs of such stages that were made for other plans, or of the
+  /// model's ops; null where stages have to be made to know what they cost.
+  std::shared_ptr<const StagedModel> estimated(int64_t stages, bool splits);
 
   schedules::ScheduleOptions sizesOf(const StagedModel &model) const;
   /// By rank: what the weights of its stages take at least, with gradients and
@@ -99,12 +103,15 @@ public:
 private:
   void setOptions(StagedPipelineOptions &staged, int64_t stages, bool splits,
                   const schedules::Placement &places) const;
+  std::string keyOfCosts(const StagedPipelineOptions &staged) const;
 
   mlir::ModuleOp imported;
   const CompileOptions &options;
   StagedModels &known;
   const MachineModel &machine;
   const int64_t mostBytes;
+  /// By number and what is known.
+  std::map<std::string, std::shared_ptr<const StagedModel>> estimates;
 };
 
 } // namespace pipewright::tool

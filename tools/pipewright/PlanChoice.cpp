@@ -322,12 +322,11 @@ void PlanChooser::addAllCandidates() {
   if (isGiven)
     counts = {options.pipelines.staged.stages};
   for (int64_t stages : counts) {
-    auto estimate = models.estimated(stages);
     for (bool splits : {false, true}) {
       if (isGiven ? splits != options.pipelines.staged.splitBackward
                   : splits && !limits.splits)
         continue;
-      if (estimate) {
+      if (auto estimate = models.estimated(stages, splits)) {
         addCandidates(estimate, splits);
         continue;
       }
@@ -391,7 +390,7 @@ std::optional<Candidate> PlanChooser::choose() {
       simulate(std::move(candidate));
       continue;
     }
-    if (candidate.model->isEstimate) {
+    if (!candidate.model->estimate.empty()) {
       candidate.model =
           models.made(candidate.model->stages, candidate.splits, {});
       if (candidate.model->module)

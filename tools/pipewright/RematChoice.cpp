@@ -129,7 +129,6 @@ mixed(llvm::ArrayRef<std::shared_ptr<const StagedModel>> models,
   auto result = std::make_shared<StagedModel>();
   const StagedModel &first = *models.front();
   result->stages = first.stages;
-  result->isEstimate = true;
   result->costs = first.costs;
   result->edges = first.edges;
   result->weightBytes = first.weightBytes;
@@ -157,7 +156,8 @@ static llvm::SmallVector<RematTrial> trialsFor(ModuleOp imported,
   for (llvm::StringRef mode : kRematModesByTime) {
     tried.pipelines.staged.remat = mode.str();
     models.push_back(ModelStages(imported, tried, known)
-                         .estimated(options.pipelines.staged.stages));
+                         .estimated(options.pipelines.staged.stages,
+                                    options.pipelines.staged.splitBackward));
     if (!models.back())
       return unknown;
   }
