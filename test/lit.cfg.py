@@ -93,7 +93,10 @@ if cpu_has_bf16():
 # The script of pages runs without a browser (tools/read-page).
 if shutil.which("node"):
     config.available_features.add("nodejs")
-if shutil.which("mpirun"):
+# test/tools/mpirun runs it.
+mpirun = shutil.which("mpirun")
+if mpirun:
+    config.environment["PIPEWRIGHT_MPIRUN"] = mpirun
     config.available_features.add("mpi")
 # The ONNX project's own models are not ours to copy: tests that read them run
 # only where a checkout has them.

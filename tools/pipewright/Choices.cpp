@@ -178,12 +178,14 @@ LogicalResult Compilation::chooseSchedule() {
   drafted = nullptr;
   if (options.stageChoices.empty())
     return success();
-  const std::string reason =
+  const Refusal reason =
       choosePlan(module(), options, stepToBeat, staged, drafted);
   if (!options.passesAfter.empty())
     drafted = nullptr;
-  if (!reason.empty() && options.pipelines.scheduled.draft)
-    return mlir::emitError(module().getLoc()) << reason;
+  if (reason.isOne() && options.pipelines.scheduled.draft) {
+    missing = reason.bytes;
+    return mlir::emitError(module().getLoc()) << reason.why;
+  }
   return success();
 }
 

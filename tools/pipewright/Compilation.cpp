@@ -196,11 +196,12 @@ LogicalResult Compilation::checkMemory() {
       fullest = arena;
   if (!fullest)
     return success();
+  missing = static_cast<int64_t>(fullest.getBytes());
   const std::string subject =
       "rank " + std::to_string(fullest.getRank()) + " needs";
   return mlir::emitError(module().getLoc())
-         << needsMore(subject, static_cast<int64_t>(fullest.getBytes()),
-                      *options.limitOf(fullest.getRank()), options)
+         << needsMore(subject, *missing, *options.limitOf(fullest.getRank()),
+                      options)
          << "; plan --search finds out";
 }
 
@@ -326,8 +327,8 @@ StepEstimate Compilation::estimateStep(const CompileOptions &others,
   setAttributes();
   StepEstimate estimate = tool::estimateStep(module(), options, enough, staged);
   module()->setAttrs(attributes);
-  if (estimate.why.empty())
-    estimate.why = why;
+  if (!estimate.why.isOne())
+    estimate.why = {why, {}};
   return estimate;
 }
 
@@ -354,15 +355,18 @@ FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
 }
 
 FailureOr<codegen::Plan> Compilation::planQuietly(const CompileOptions &others,
-                                                  std::string &why,
+                                                  Refusal &refusal,
                                                   double step) {
-  auto quiet = keepQuiet(context.get(), why);
+  auto quiet = keepQuiet(context.get(), refusal.why);
+  missing.reset();
   CompileOptions drafted = others;
   drafted.pipelines.setDraft(true);
   stepToBeat = step;
   auto restore = llvm::scope_exit(
       [&] { stepToBeat = std::numeric_limits<double>::infinity(); });
-  return planUnder(drafted);
+  auto plan = planUnder(drafted);
+  refusal.bytes = missing;
+  return plan;
 }
 
 } // namespace pipewright::tool

@@ -55,7 +55,7 @@ public:
   /// chosen, that none has a step below `stepToBeat`, it fails. `why` is the
   /// first error.
   mlir::FailureOr<codegen::Plan>
-  planQuietly(const CompileOptions &others, std::string &why,
+  planQuietly(const CompileOptions &others, Refusal &refusal,
               double stepToBeat = std::numeric_limits<double>::infinity());
   /// What the fastest plan under these options takes at least, as PlanChoice.h
   /// says.
@@ -122,6 +122,8 @@ private:
   std::string asked;
   /// No plan with a longer step is of use.
   double stepToBeat = std::numeric_limits<double>::infinity();
+  /// Of what was last beyond a limit: the bytes that the fullest rank needs.
+  std::optional<int64_t> missing;
   std::shared_ptr<mlir::MLIRContext> context;
   mlir::ScopedDiagnosticHandler handler;
   mlir::DefaultTimingManager timing;

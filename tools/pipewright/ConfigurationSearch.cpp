@@ -113,12 +113,18 @@ bool ConfigurationSearch::limitsMemory(
 /// longer are of no use. ZeRO-1 sends no more than none, updates less and needs
 /// less, so none is for where 1 is not possible.
 void ConfigurationSearch::addWays(Configuration one) {
-  std::vector<std::string> modes = {std::begin(kRematModesByTime),
-                                    std::end(kRematModesByTime)};
-  if (isForSpeed())
-    modes.resize(1);
   if (given.isGiven("remat"))
-    modes = {given["remat"].str()};
+    return addLevels(std::move(one), 0);
+  for (auto [number, mode] : llvm::enumerate(kRematModesByTime)) {
+    one.remat = mode.str();
+    addLevels(one, static_cast<int64_t>(number));
+    if (isForSpeed())
+      break;
+  }
+}
+
+/// Of a mode of recomputation, all levels of ZeRO.
+void ConfigurationSearch::addLevels(Configuration one, int64_t mode) {
   std::vector<int64_t> levels = {0};
   if (int64_t level = 0;
       given.isGiven("zero") && !given["zero"].getAsInteger(10, level))
@@ -128,12 +134,41 @@ void ConfigurationSearch::addWays(Configuration one) {
   else if (one.replicas > 1)
     levels =
         isForSpeed() ? std::vector<int64_t>{1} : std::vector<int64_t>{1, 2, 3};
-  for (int64_t level : levels)
-    for (auto [number, mode] : llvm::enumerate(modes)) {
-      one.zero = level;
-      one.remat = mode;
-      push({one, static_cast<int64_t>(number)});
+  for (int64_t level : levels) {
+    one.zero = level;
+    Prospect prospect{one, mode};
+    // What each rank recomputes is not known before it is planned.
+    prospect.isEstimated = one.remat == "auto";
+    push(std::move(prospect));
+  }
+}
+
+/// Where nothing fits: ranks that recompute each what they have to, and what is
+/// recomputed in tasks of its own.
+void ConfigurationSearch::addSmallerWays(llvm::ArrayRef<Configuration> ways) {
+  const bool choosesRemat = !given.isGiven("remat");
+  for (Configuration one : ways) {
+    if (!choosesRemat && one.remat != "auto")
+      continue;
+    if (choosesRemat && !one.recomputesEarly && one.ranks > 1) {
+      one.recomputesEarly = true;
+      for (auto [number, mode] : llvm::enumerate(kRematModesByTime)) {
+        one.remat = mode.str();
+        if (mode != "none" && mode != "pointwise")
+          addLevels(one, static_cast<int64_t>(number));
+      }
     }
+    if (given.isGiven("schedule") && one.schedule == "auto")
+      continue;
+    one.remat = "auto";
+    if (!given.isGiven("schedule"))
+      one.schedule = one.ranks == 1 ? "gpipe" : "1f1b";
+    for (bool early : {false, true}) {
+      one.recomputesEarly = early || given.isSet("early-recompute");
+      if (early == one.recomputesEarly)
+        addLevels(one, kEachRank);
+    }
+  }
 }
 
 void ConfigurationSearch::push(Prospect prospect) {
@@ -144,7 +179,7 @@ void ConfigurationSearch::push(Prospect prospect) {
 }
 
 /// All numbers of ranks and replicas, and sizes of micro-batches.
-llvm::Error ConfigurationSearch::addAllWays() {
+llvm::Expected<std::vector<Configuration>> ConfigurationSearch::allWays() {
   llvm::Expected<std::optional<int64_t>> sizes =
       fixed(given, "micro-batch-size");
   if (!sizes)
@@ -179,10 +214,7 @@ llvm::Error ConfigurationSearch::addAllWays() {
       ways.push_back(std::move(one));
     }
   }
-  hasLimit = limitsMemory(ways);
-  for (Configuration &one : ways)
-    addWays(std::move(one));
-  return llvm::Error::success();
+  return ways;
 }
 
 //===----------------------------------------------------------------------===//
@@ -207,7 +239,7 @@ Compilation *ConfigurationSearch::opened(const CompileOptions &options) {
   auto [entry, isNew] = models.try_emplace(*options.import.microBatchSize);
   if (isNew) {
     entry->second = std::make_unique<Compilation>(options);
-    if (failed(entry->second->openQuietly(model.empty(), reason)))
+    if (failed(entry->second->openQuietly(model.empty(), unopened)))
       entry->second.reset();
     else
       model = entry->second->modelName();
@@ -263,8 +295,14 @@ bool ConfigurationSearch::isDominated(const Prospect &prospect) const {
 
 /// It cannot be compiled, whatever its size. Where no level of ZeRO can, none
 /// may be possible.
-void ConfigurationSearch::refuse(const Prospect &prospect) {
+void ConfigurationSearch::refuse(const Prospect &prospect,
+                                 llvm::StringRef why) {
   ++impossible;
+  if (tooLarge == 0 && why != reason)
+    reason = reason.empty()
+                 ? why.str()
+                 : "of the ways to use them, " + prospect.one.options() +
+                       " is not possible: " + why.str();
   if (prospect.one.zero == 0 || given.isGiven("zero") || !wanted.pareto.empty())
     return;
   Prospect other = prospect;
@@ -296,7 +334,7 @@ void ConfigurationSearch::estimate(Prospect prospect,
     least = std::max(least, estimate.leastOfMore);
   }
   if (!std::isfinite(estimate.least)) {
-    fail(prospect, estimate.why);
+    fail(prospect, options, estimate.why);
     return;
   }
   prospect.bound = std::max(prospect.bound, estimate.least);
@@ -306,16 +344,21 @@ void ConfigurationSearch::estimate(Prospect prospect,
 }
 
 void ConfigurationSearch::fail(const Prospect &prospect,
-                               const std::string &why) {
-  if (why == kNoneIsFaster) {
+                               const CompileOptions &options,
+                               const Refusal &refusal) {
+  if (refusal.why == kNoneIsFaster) {
     ++slower;
-    return;
-  }
-  reason = why;
-  if (StringRef(why).contains(kNeedLess))
+  } else if (refusal.bytes) {
     ++tooLarge;
-  else
-    refuse(prospect);
+    if (*refusal.bytes < leastBytes) {
+      leastBytes = *refusal.bytes;
+      reason = tellNeed("a rank needs at least", leastBytes,
+                        mostBytesOf(options), options) +
+               ": more --workers may need less";
+    }
+  } else {
+    refuse(prospect, refusal.why);
+  }
 }
 
 /// Plans that are a little slower than the best one say what it gains.
@@ -325,10 +368,11 @@ static constexpr double kOfInterest = 1.05;
 void ConfigurationSearch::plan(const Prospect &prospect,
                                const CompileOptions &options,
                                Compilation &compilation) {
-  std::string why;
-  auto plan = compilation.planQuietly(options, why, stepToBeat() * kOfInterest);
+  Refusal refusal;
+  auto plan =
+      compilation.planQuietly(options, refusal, stepToBeat() * kOfInterest);
   if (failed(plan)) {
-    fail(prospect, why);
+    fail(prospect, options, refusal);
     return;
   }
   Configuration one = summaryOf(prospect.one, *plan);
@@ -382,8 +426,7 @@ void ConfigurationSearch::look(Prospect prospect) {
   }
   auto options = readCompileOptions(valuesOf(one), nullptr);
   if (!options) {
-    reason = llvm::toString(options.takeError());
-    refuse(prospect);
+    refuse(prospect, llvm::toString(options.takeError()));
     return;
   }
   memoryLimit = options->memoryLimit;
@@ -394,7 +437,7 @@ void ConfigurationSearch::look(Prospect prospect) {
     return;
   Compilation *compilation = opened(*options);
   if (!compilation) {
-    refuse(prospect);
+    refuse(prospect, unopened);
     return;
   }
   if (isDominated(prospect)) {
@@ -402,9 +445,9 @@ void ConfigurationSearch::look(Prospect prospect) {
     return;
   }
   tell(one);
-  if (std::string why = whyNothingFits(compilation->module(), *options);
-      !why.empty())
-    fail(prospect, why);
+  if (Refusal refusal = whyNothingFits(compilation->module(), *options);
+      refusal.isOne())
+    fail(prospect, *options, refusal);
   else if (!prospect.isEstimated && wanted.pareto.empty())
     estimate(std::move(prospect), *options, *compilation);
   else
@@ -429,9 +472,9 @@ void ConfigurationSearch::tryVariants(
     if (!compilation)
       continue;
     tell(one);
-    std::string why;
-    if (auto plan =
-            compilation->planQuietly(*options, why, stepToBeat() * kOfInterest);
+    Refusal refusal;
+    if (auto plan = compilation->planQuietly(*options, refusal,
+                                             stepToBeat() * kOfInterest);
         succeeded(plan))
       add(summaryOf(one, *plan));
   }
@@ -497,10 +540,23 @@ llvm::Error ConfigurationSearch::run() {
   if (llvm::Error error = checkOptions())
     return error;
   auto eraseProgress = llvm::scope_exit([] { showProgress(""); });
-  if (llvm::Error error = addAllWays())
-    return error;
-  while (!prospects.empty() && !isSlower(prospects.begin()->bound))
-    look(std::move(prospects.extract(next()).value()));
+  auto ways = allWays();
+  if (!ways)
+    return ways.takeError();
+  if (ways->empty())
+    reason = "no numbers of ranks, of replicas and of samples in a micro-batch "
+             "make these, or not with those that were given";
+  hasLimit = limitsMemory(*ways);
+  for (const Configuration &one : *ways)
+    addWays(one);
+  auto lookAtAll = [&] {
+    while (!prospects.empty() && !isSlower(prospects.begin()->bound))
+      look(std::move(prospects.extract(next()).value()));
+  };
+  lookAtAll();
+  if (planned.empty() && tooLarge > 0)
+    addSmallerWays(*ways);
+  lookAtAll();
   slower += static_cast<int64_t>(prospects.size());
   // Stages on a rank each, cut for a short step.
   if (!given.isGiven("balance"))

@@ -102,9 +102,11 @@ private:
   static constexpr int64_t kEachRank = std::numeric_limits<int64_t>::max();
 
   llvm::Error checkOptions() const;
-  llvm::Error addAllWays();
+  llvm::Expected<std::vector<Configuration>> allWays();
   bool limitsMemory(llvm::ArrayRef<Configuration> ways) const;
   void addWays(Configuration one);
+  void addLevels(Configuration one, int64_t mode);
+  void addSmallerWays(llvm::ArrayRef<Configuration> ways);
   void push(Prospect prospect);
   void look(Prospect prospect);
   void estimate(Prospect prospect, const CompileOptions &options,
@@ -112,8 +114,9 @@ private:
   void plan(const Prospect &prospect, const CompileOptions &options,
             Compilation &compilation);
   void addEachRank(Configuration one, Compilation &compilation);
-  void fail(const Prospect &prospect, const std::string &why);
-  void refuse(const Prospect &prospect);
+  void fail(const Prospect &prospect, const CompileOptions &options,
+            const Refusal &refusal);
+  void refuse(const Prospect &prospect, llvm::StringRef why);
   bool isDominated(const Prospect &prospect) const;
   Compilation *opened(const CompileOptions &options);
   double leastPass(int64_t microBatchSize) const;
@@ -164,7 +167,10 @@ private:
   std::vector<Configuration> planned;
   /// What was not planned, or whose plan does not fit.
   int64_t impossible = 0, slower = 0, tooLarge = 0, alike = 0;
-  std::string reason;
+  int64_t leastBytes = std::numeric_limits<int64_t>::max();
+  /// Why nothing was planned, as far as that is known; why the last model could
+  /// not be opened.
+  std::string reason, unopened;
 };
 
 } // namespace pipewright::tool

@@ -52,33 +52,40 @@ int64_t pipewright::tool::mostBytesOf(const CompileOptions &options) {
   return most;
 }
 
-std::string pipewright::tool::needsMore(int64_t bytes,
-                                        const CompileOptions &options) {
-  return needsMore("a rank needs at least", bytes, mostBytesOf(options),
-                   options);
+Refusal Refusal::needsMore(int64_t bytes, const CompileOptions &options) {
+  return {tool::needsMore("a rank needs at least", bytes, mostBytesOf(options),
+                          options),
+          bytes};
 }
 
-std::string pipewright::tool::needsMore(StringRef subject, int64_t bytes,
-                                        int64_t limit,
-                                        const CompileOptions &options) {
+std::string pipewright::tool::tellNeed(StringRef subject, int64_t bytes,
+                                       int64_t limit,
+                                       const CompileOptions &options) {
   auto text = [&](int64_t number) {
     return codegen::formatBytes(bytes) == codegen::formatBytes(limit)
                ? std::to_string(number) + " B"
                : codegen::formatBytes(number);
   };
+  return subject.str() + " " + text(bytes) + ", but " +
+         (options.memoryLimit == limit ? "--memory-limit is "
+                                       : "--machine gives it ") +
+         text(limit);
+}
+
+std::string pipewright::tool::needsMore(StringRef subject, int64_t bytes,
+                                        int64_t limit,
+                                        const CompileOptions &options) {
   std::string ways = "more --ranks, ";
   if (!options.choosesRemat)
     ways += "--remat auto, ";
   if (options.pipelines.staged.balance != "memory")
     ways += "--balance memory, ";
-  return subject.str() + " " + text(bytes) + ", but " +
-         (options.memoryLimit == limit ? "--memory-limit is "
-                                       : "--machine gives it ") +
-         text(limit) + ": " + ways + kNeedLess.str();
+  return tellNeed(subject, bytes, limit, options) + ": " + ways +
+         kNeedLess.str();
 }
 
-std::string pipewright::tool::whyNothingFits(ModuleOp imported,
-                                             const CompileOptions &options) {
+Refusal pipewright::tool::whyNothingFits(ModuleOp imported,
+                                         const CompileOptions &options) {
   // Ranks of a replica have all of it together.
   int64_t bytes =
       leastFixedBytes(imported, options) / options.pipelines.scheduled.ranks;
@@ -87,7 +94,8 @@ std::string pipewright::tool::whyNothingFits(ModuleOp imported,
       bytes = std::max(bytes, pipe::byteSize(cast<RankedTensorType>(
                                   op->getResult(0).getType())));
   });
-  return bytes > mostBytesOf(options) ? needsMore(bytes, options) : "";
+  return bytes > mostBytesOf(options) ? Refusal::needsMore(bytes, options)
+                                      : Refusal();
 }
 
 bool pipewright::tool::isBeyondLimit(pipe::ArenaOp arena,

@@ -10,9 +10,20 @@
 
 #include "tools/pipewright/Options.h"
 
+#include <optional>
 #include <string>
 
 namespace pipewright::tool {
+
+/// Why there is no plan; where that is memory, the bytes that a rank needs at
+/// least.
+struct Refusal {
+  std::string why;
+  std::optional<int64_t> bytes;
+
+  static Refusal needsMore(int64_t bytes, const CompileOptions &options);
+  bool isOne() const { return !why.empty(); }
+};
 
 /// Whether an arena has more bytes than its rank may have.
 bool isBeyondLimit(pipe::ArenaOp arena, const CompileOptions &options);
@@ -22,9 +33,8 @@ int64_t fullestArena(mlir::ModuleOp allocated);
 
 /// Why no plan fits whatever the schedule, from what weights, gradients and
 /// states take on all ranks, and the largest result of a product on one of
-/// them; empty where that does not say so. `imported` is at the import level.
-std::string whyNothingFits(mlir::ModuleOp imported,
-                           const CompileOptions &options);
+/// them; none where that does not say so. `imported` is at the import level.
+Refusal whyNothingFits(mlir::ModuleOp imported, const CompileOptions &options);
 
 /// What a byte of a parameter in f32 takes at least on each rank that has it,
 /// with its gradient and its states.
@@ -33,11 +43,11 @@ double leastCopies(const CompileOptions &given);
 /// The limit of the rank that may have most, in bytes.
 int64_t mostBytesOf(const CompileOptions &options);
 
-/// That a rank needs at least so many bytes, more than any may have.
-std::string needsMore(int64_t bytes, const CompileOptions &options);
+/// That `subject` needs so many bytes, more than `limit`, one of the options.
+std::string tellNeed(llvm::StringRef subject, int64_t bytes, int64_t limit,
+                     const CompileOptions &options);
 
-/// That `subject` needs so many bytes, more than `limit`, and which options
-/// that were not given may need less.
+/// The same, and which options that were not given may need less.
 std::string needsMore(llvm::StringRef subject, int64_t bytes, int64_t limit,
                       const CompileOptions &options);
 

@@ -68,7 +68,7 @@ public:
   /// See estimateStep.
   StepEstimate estimate(double enough);
   /// Where nothing was chosen: why, if that is memory or the step to beat.
-  std::string reason() const;
+  Refusal reason() const;
 
 private:
   void addCandidates(const std::shared_ptr<const StagedModel> &model,
@@ -409,21 +409,21 @@ std::optional<Candidate> PlanChooser::choose() {
   return best;
 }
 
-std::string PlanChooser::reason() const {
+Refusal PlanChooser::reason() const {
   if ((faster == 0 || (tooLarge > 0 && leastBytes == unlimited)) &&
       !candidates.empty())
-    return kNoneIsFaster.str();
-  return tooLarge > 0 && tooLarge == faster ? needsMore(leastBytes, options)
-                                            : "";
+    return {kNoneIsFaster.str(), {}};
+  return tooLarge > 0 && tooLarge == faster
+             ? Refusal::needsMore(leastBytes, options)
+             : Refusal();
 }
 
-std::string pipewright::tool::choosePlan(ModuleOp imported,
-                                         CompileOptions &options,
-                                         double stepToBeat, StagedModels &known,
-                                         OwningOpRef<ModuleOp> &plan) {
+Refusal pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options,
+                                     double stepToBeat, StagedModels &known,
+                                     OwningOpRef<ModuleOp> &plan) {
   plan = nullptr;
   if (options.stageChoices.empty())
-    return "";
+    return {};
   // A plan that is not possible is no candidate, and not worth a word.
   ScopedDiagnosticHandler silence(imported.getContext(),
                                   [](Diagnostic &) { return success(); });
@@ -434,7 +434,7 @@ std::string pipewright::tool::choosePlan(ModuleOp imported,
     return chooser.reason();
   auto policy = schedules::choosePolicy(best->schedule);
   if (!policy)
-    return llvm::toString(policy.takeError());
+    return {llvm::toString(policy.takeError()), {}};
   plan = std::move(*best->plan);
   options.chosen = best->origin;
   options.policy = std::move(*policy);
@@ -444,7 +444,7 @@ std::string pipewright::tool::choosePlan(ModuleOp imported,
   options.pipelines.staged.rankOfStage = llvm::ArrayRef(std::vector<int64_t>(
       best->model->places.begin(), best->model->places.end()));
   options.given["stages"] = best->model->stages;
-  return "";
+  return {};
 }
 
 StepEstimate pipewright::tool::estimateStep(ModuleOp imported,

@@ -34,9 +34,9 @@ inline constexpr llvm::StringLiteral kNoneIsFaster =
 /// with them says why.
 /// `plan` becomes the best one, at the allocated level, as a draft; null where
 /// nothing was chosen.
-std::string choosePlan(mlir::ModuleOp imported, CompileOptions &options,
-                       double stepToBeat, StagedModels &known,
-                       mlir::OwningOpRef<mlir::ModuleOp> &plan);
+Refusal choosePlan(mlir::ModuleOp imported, CompileOptions &options,
+                   double stepToBeat, StagedModels &known,
+                   mlir::OwningOpRef<mlir::ModuleOp> &plan);
 
 /// What is known of the fastest plan before any is made.
 struct StepEstimate {
@@ -51,7 +51,7 @@ struct StepEstimate {
   /// What it is expected to take, where `isSimulated`.
   double expected = 0;
   /// Where none is possible: why, as far as that is known.
-  std::string why;
+  Refusal why;
 };
 
 /// Looks at schedules as `choosePlan` does, or at the one that was given, by
