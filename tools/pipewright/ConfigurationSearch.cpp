@@ -17,6 +17,7 @@
 #include "support/Text.h"
 #include "tools/pipewright/LevelText.h"
 #include "tools/pipewright/MemoryLimits.h"
+#include "tools/pipewright/OutputFile.h"
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -79,7 +80,7 @@ llvm::Error ConfigurationSearch::checkOptions() const {
   if (given.isGiven("task-times"))
     return option::fail("--search makes many plans, and --task-times are of "
                         "one: leave that out");
-  return llvm::Error::success();
+  return checkOutput(wanted.pareto);
 }
 
 //===----------------------------------------------------------------------===//

@@ -215,6 +215,8 @@ static llvm::Expected<ShownMachine> machineOf(const MachineOptions &options) {
 }
 
 llvm::Error pipewright::tool::runMachine(const MachineOptions &options) {
+  if (llvm::Error error = checkOutput(options.output))
+    return error;
   llvm::Expected<ShownMachine> machine = machineOf(options);
   if (!machine)
     return machine.takeError();

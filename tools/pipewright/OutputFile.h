@@ -14,6 +14,9 @@
 
 namespace pipewright::tool {
 
+/// Fails as `writeOutput` would: before something that takes long.
+llvm::Error checkOutput(llvm::StringRef path);
+
 /// Writes to a file, or to the standard output where `path` is empty; the error
 /// names the file.
 llvm::Error writeOutput(llvm::StringRef path,

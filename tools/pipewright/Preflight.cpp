@@ -11,6 +11,7 @@
 #include "tools/pipewright/Compile.h"
 #include "tools/pipewright/LevelText.h"
 #include "tools/pipewright/Messages.h"
+#include "tools/pipewright/OutputFile.h"
 
 namespace pipewright::tool {
 
@@ -18,6 +19,8 @@ llvm::Expected<int> runPreflight(const OptionValues &given,
                                  llvm::ArrayRef<std::string> arguments) {
   if (given["o"].empty())
     return option::fail("preflight expects -o FILE.json, which it writes");
+  if (llvm::Error error = checkOutput(given["o"]))
+    return std::move(error);
   auto text = readLevelText(given["model"]);
   if (!text)
     return text.takeError();

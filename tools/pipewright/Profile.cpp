@@ -56,6 +56,8 @@ llvm::Error profileModel(const OptionValues &given) {
                           "module of the model");
   if (given["o"].empty())
     return option::fail("profile expects -o FILE.json, which it writes");
+  if (llvm::Error error = checkOutput(given["o"]))
+    return error;
   auto whole = readCompileOptions(given, nullptr);
   if (!whole)
     return whole.takeError();
