@@ -385,9 +385,8 @@ static std::vector<CompileRow> sizeRows() {
        {refusedBy(Profile,
                   {"data-parallel", "D",
                    "Replicas of all ranks; a step trains on the micro-batches "
-                   "of all, D "
-                   "x "
-                   "M, and they sum their gradients before they update",
+                   "of all, D x M, and they sum their gradients before they "
+                   "update",
                    "1"}),
         recordNumber(&CompileOptions::replicas), readReplicas},
        decidedAt(
@@ -553,8 +552,7 @@ static std::vector<CompileRow> trainingRows() {
       {under(Heading::Expert,
              refusedBy(Profile, {"task-times", "TRACE.json",
                                  "Plan with the times that a program of this "
-                                 "model measured (its "
-                                 "--trace)"})),
+                                 "model measured (its --trace)"})),
        recordGiven, readTaskTimes}};
 }
 

@@ -205,7 +205,7 @@ bool Compilation::isBeaten(llvm::ArrayRef<RematTrial> trials) {
   std::swap(options, tried);
   const double step = tryPlan().step;
   std::swap(options, tried);
-  return !isShorterStep(step, stepToBeat);
+  return std::isfinite(step) && !isShorterStep(step, stepToBeat);
 }
 
 /// Where nothing fits, what is recomputed in tasks of its own may: these take

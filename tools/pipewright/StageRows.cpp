@@ -85,29 +85,24 @@ static llvm::Error readOffload(const OptionSpelling &row,
 
 std::vector<CompileRow> pipewright::tool::stageRows() {
   return {
-      decidedAt(
-          Level::Staged,
-          {refusedBy(Profile,
-                     {"balance", "METHOD",
-                      "What stages share equally: uniform (layers), "
-                      "parameters, flops, "
-                      "step (predicted times, or measured ones: "
-                      "step:FILE.json, so that "
-                      "a step of 1f1b is the shortest of those within "
-                      "--memory-limit; "
-                      "the cut of flops if its plan is faster), scopes "
-                      "(flops, and modules stay whole), memory (under 1f1b), "
-                      "time:FILE.json (of modules, as profile measures it), "
-                      "type:REGEX "
-                      "(nodes whose names or ops match); or manual:N,N,..., "
-                      "the layers "
-                      "of each; or annotated[:NAME], the stages that the "
-                      "model's nodes "
-                      "have; or as others cut modules: deepspeed-uniform, "
-                      "deepspeed-parameters, torchgpipe-size, "
-                      "torchgpipe-time:FILE.json",
-                      "flops"}),
-           recordText, readBalance}),
+      decidedAt(Level::Staged,
+                {refusedBy(Profile,
+                           {"balance", "METHOD",
+                            "What stages share equally: uniform (layers), "
+                            "parameters, flops, step (predicted times, or "
+                            "measured ones: step:FILE.json, so that a step of "
+                            "1f1b is the shortest of those within "
+                            "--memory-limit; the cut of flops if its plan is "
+                            "faster), scopes (flops, and modules stay whole), "
+                            "memory (under 1f1b), time:FILE.json (of modules, "
+                            "as profile measures it), type:REGEX (nodes whose "
+                            "names or ops match); or manual:N,N,..., the "
+                            "layers of each; or annotated[:NAME], the stages "
+                            "that the model's nodes have; or as others cut "
+                            "modules: deepspeed-uniform, deepspeed-parameters, "
+                            "torchgpipe-size, torchgpipe-time:FILE.json",
+                            "flops"}),
+                 recordText, readBalance}),
       decidedAt(
           Level::Staged,
           {refusedBy(
