@@ -144,6 +144,14 @@ void ConfigurationSearch::addLevels(Configuration one, int64_t mode) {
   }
 }
 
+/// Whether each rank may recompute its own: under the schedule that was given,
+/// or 1f1b, whose first ranks keep most.
+bool ConfigurationSearch::decidesByRank(Configuration &one) const {
+  if (!given.isGiven("schedule"))
+    one.schedule = "1f1b";
+  return one.schedule != "auto";
+}
+
 /// Where nothing fits: ranks that recompute each what they have to, and what is
 /// recomputed in tasks of its own.
 void ConfigurationSearch::addSmallerWays(llvm::ArrayRef<Configuration> ways) {
@@ -159,16 +167,15 @@ void ConfigurationSearch::addSmallerWays(llvm::ArrayRef<Configuration> ways) {
           addLevels(one, static_cast<int64_t>(number));
       }
     }
-    if (given.isGiven("schedule") && one.schedule == "auto")
+    if (!decidesByRank(one))
       continue;
     one.remat = "auto";
-    if (!given.isGiven("schedule"))
-      one.schedule = one.ranks == 1 ? "gpipe" : "1f1b";
-    for (bool early : {false, true}) {
-      one.recomputesEarly = early || given.isSet("early-recompute");
-      if (early == one.recomputesEarly)
-        addLevels(one, kEachRank);
-    }
+    one.recomputesEarly = true;
+    addLevels(one, kEachRank);
+    if (given.isSet("early-recompute"))
+      continue;
+    one.recomputesEarly = false;
+    addLevels(one, kEachRank);
   }
 }
 
@@ -387,16 +394,13 @@ void ConfigurationSearch::plan(const Prospect &prospect,
 }
 
 /// Beside one that fits by recomputing in all stages, one with each rank
-/// recomputing the least with which it fits: of a schedule that was given, or
-/// 1f1b, whose first ranks keep most.
+/// recomputing the least with which it fits.
 void ConfigurationSearch::addEachRank(Configuration one,
                                       Compilation &compilation) {
   if (one.ranks == 1 || given.isGiven("remat") || one.remat == "auto" ||
       !withEachRank.insert({one.ranks, one.microBatchSize, one.zero}).second)
     return;
-  if (!given.isGiven("schedule"))
-    one.schedule = "1f1b";
-  if (one.schedule == "auto")
+  if (!decidesByRank(one))
     return;
   // It takes no less than where nothing is recomputed and all of it fits.
   one.remat = "none";

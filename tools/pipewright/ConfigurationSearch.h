@@ -113,6 +113,7 @@ private:
                 Compilation &compilation);
   void plan(const Prospect &prospect, const CompileOptions &options,
             Compilation &compilation);
+  bool decidesByRank(Configuration &one) const;
   void addEachRank(Configuration one, Compilation &compilation);
   void fail(const Prospect &prospect, const CompileOptions &options,
             const Refusal &refusal);

@@ -193,6 +193,46 @@ TEST(KeptValues, NoSetOfValuesIsBetter) {
   EXPECT_GT(beyond, 100);
 }
 
+/// Values that have nothing to do with each other are a knapsack. There are so
+/// many choices that not all of them are followed.
+TEST(KeptValues, ManyChoicesAreCloseToTheBest) {
+  std::mt19937 random(3);
+  ForwardGraph graph;
+  graph.values.push_back({1, false});
+  for (int32_t run = 0; run < 8; ++run)
+    for (int i = 0; i < 9; ++i) {
+      // What takes longer is larger, so that few choices beat others.
+      const auto bytes = 1 + static_cast<int64_t>(random() % 5000);
+      graph.ops.push_back({static_cast<double>(bytes + random() % 500),
+                           {0},
+                           {static_cast<int32_t>(graph.values.size())},
+                           run});
+      graph.values.push_back({bytes, true});
+    }
+  int64_t whole = 0;
+  for (const ForwardGraph::Value &value : graph.values)
+    whole += value.bytes;
+  // By bytes: the seconds of what cannot be kept in them.
+  std::vector<double> least(whole + 1, 0);
+  for (const ForwardGraph::Op &op : graph.ops) {
+    const int64_t bytes = graph.values[op.results[0]].bytes;
+    for (int64_t room = whole; room >= 0; --room)
+      least[room] = room < bytes ? least[room] + op.seconds
+                                 : std::min(least[room] + op.seconds,
+                                            least[room - bytes]);
+  }
+  // What is made again, once for so many forwards, takes little.
+  constexpr int64_t forwards = 10000;
+  KeptChooser chooser;
+  for (int64_t room = whole / 8; room < whole; room += whole / 8) {
+    const KeptValues chosen = chooser.choose(graph, forwards, forwards * room);
+    expectItIsSo(graph, chosen);
+    EXPECT_LE(chosen.bytesOf(forwards), forwards * room);
+    EXPECT_GE(chosen.seconds, least[room]);
+    EXPECT_LE(chosen.seconds, least[room - room / 500]);
+  }
+}
+
 /// In each layer x -> a (needed, 4 bytes) -> b (not needed, 1) -> c (needed,
 /// 4), and x + d, made of c, goes to the next.
 ForwardGraph layers(int32_t count) {
