@@ -146,6 +146,8 @@ public:
   /// that one, unless it says another. Schedules that plan with times are
   /// decided for it, too.
   virtual const MachineModel &machine(Precision precision) const;
+  /// Whether that is this host as it was measured, so another one elsewhere.
+  virtual bool isMeasuredHere() const { return false; }
   /// Whether any two groups add up what their members have in one order.
   virtual bool addsInOneOrder() const { return true; }
   /// Whether the ranks of a program that runs here share this machine's cores,

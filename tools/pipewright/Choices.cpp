@@ -161,6 +161,8 @@ void Compilation::chooseCut() {
   pipe::setOpSeconds(module(), best.seconds);
   if (!least.fits())
     return;
+  if (!options.choosesBalance)
+    return;
   if (best.balance != balance)
     mlir::emitRemark(module().getLoc())
         << "balance '" << balance << "' chose the cut of " << best.balance;
@@ -173,13 +175,25 @@ void Compilation::chooseCut() {
                 : "--memory-limit");
 }
 
-/// Fails where plans are only compared and none is of use.
+/// Fails where plans are only compared and none is of use. Cuts by times, which
+/// chooseCut compares with that of `flops`, are for one schedule; only where
+/// nothing fits under that, and memory matters to them, is it chosen for these.
 LogicalResult Compilation::chooseSchedule() {
   drafted = nullptr;
   if (options.stageChoices.empty())
     return success();
-  const Refusal reason =
-      choosePlan(module(), options, stepToBeat, staged, drafted);
+  const std::vector<int64_t> stageChoices = options.stageChoices;
+  auto &balance = options.pipelines.staged.balance;
+  const std::string own = balance;
+  if (options.cutsByMachine() && !options.choosesRemat)
+    balance = "flops";
+  Refusal reason = choosePlan(module(), options, stepToBeat, staged, drafted);
+  const bool isOther = balance != own;
+  balance = own;
+  if (isOther && reason.bytes) {
+    options.stageChoices = stageChoices;
+    reason = choosePlan(module(), options, stepToBeat, staged, drafted);
+  }
   if (!options.passesAfter.empty())
     drafted = nullptr;
   if (reason.isOne() && options.pipelines.scheduled.draft) {

@@ -75,7 +75,8 @@ static int printKernels(Compilation &compilation,
 }
 
 static int emit(const CompileOptions &options) {
-  if (options.machine && !options.decidesByMachine())
+  if (options.machine && !options.decidesByMachine() &&
+      !options.cutsByMachine())
     return fail("--machine is for predictions, of which --emit prints none");
   Compilation compilation(options);
   Level level =

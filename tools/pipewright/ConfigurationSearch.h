@@ -43,7 +43,7 @@ struct Configuration {
   int64_t ranks = 1, replicas = 1, zero = 0;
   int64_t microBatchSize = 1, microBatches = 1;
   std::string remat, schedule;
-  /// How the model is cut; empty: as the user said, or as usual.
+  /// How the model is cut; empty: as the user said.
   std::string balance;
   /// Whether what is recomputed is tasks of their own.
   bool recomputesEarly = false;

@@ -118,6 +118,17 @@ static void orderCopies(CompileOptions &options) {
                                            !options.target->addsInOneOrder();
 }
 
+/// Where the user does not say how to cut: by predicted times, if these are the
+/// same wherever a program is compiled. `--remat auto` makes room within a cut.
+static void chooseBalance(CompileOptions &options) {
+  if (options.choosesBalance)
+    return;
+  const bool isSameEverywhere =
+      options.machine || !options.target->isMeasuredHere();
+  options.pipelines.staged.balance =
+      isSameEverywhere && !options.choosesRemat ? "step" : "flops";
+}
+
 /// Reads the rows that are still open, and those that the text has values for.
 static llvm::Expected<CompileOptions>
 readRows(const OptionValues &given, std::shared_ptr<LevelText> text) {
@@ -136,6 +147,7 @@ readRows(const OptionValues &given, std::shared_ptr<LevelText> text) {
     if (row->read)
       if (llvm::Error error = row->read(row->spelling, all, options))
         return std::move(error);
+  chooseBalance(options);
   for (const CompileRow *row : rows)
     if (auto value = row->record(row->spelling, all, options))
       options.given[row->key] = std::move(*value);

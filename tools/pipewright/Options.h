@@ -69,6 +69,8 @@ struct CompileOptions {
       return 0;
     return loops > pipelines.scheduled.zeroBuffers && !clipNorm ? 3 : 1;
   }
+  /// Whether the user chose how stages are cut.
+  bool choosesBalance = false;
   /// Whether what is recomputed is to be chosen.
   bool choosesRemat = false;
   /// The share of its stashes that a rank may have on its host.
@@ -96,6 +98,8 @@ struct CompileOptions {
     return machineModel().isUneven() ||
            (policy.policy && policy->plansWithTimes());
   }
+  /// Whether stages are cut by what ops are predicted to take on it.
+  bool cutsByMachine() const { return pipelines.staged.balance == "step"; }
   /// The most bytes that an arena may have, as the user allows.
   std::optional<int64_t> memoryLimit;
   /// The same of a rank, and with what a machine has that was named; none where

@@ -21,6 +21,8 @@ static llvm::Error readBalance(const OptionSpelling &row,
                                const OptionValues &given,
                                CompileOptions &options) {
   llvm::StringRef balance = given[row.name];
+  if (balance.empty() && !given.isGiven(row.name))
+    return llvm::Error::success();
   if (std::string problem = pipe::problemOfBalance(balance); !problem.empty())
     return option::fail("--", row.name, " expects ", problem);
   if (llvm::StringRef pattern = pipe::patternOfBalance(balance);
@@ -35,7 +37,13 @@ static llvm::Error readBalance(const OptionSpelling &row,
     options.moduleTimes = std::move(*times);
   }
   options.pipelines.staged.balance = balance.str();
+  options.choosesBalance = true;
   return llvm::Error::success();
+}
+
+static Recorded recordBalance(const OptionSpelling &, const OptionValues &,
+                              const CompileOptions &options) {
+  return text::printable(options.pipelines.staged.balance.getValue());
 }
 
 static llvm::Error readRemat(const OptionSpelling &row,
@@ -100,9 +108,11 @@ std::vector<CompileRow> pipewright::tool::stageRows() {
                             "layers of each; or annotated[:NAME], the stages "
                             "that the model's nodes have; or as others cut "
                             "modules: deepspeed-uniform, deepspeed-parameters, "
-                            "torchgpipe-size, torchgpipe-time:FILE.json",
-                            "flops"}),
-                 recordText, readBalance}),
+                            "torchgpipe-size, torchgpipe-time:FILE.json "
+                            "(default: step for cuda and with --machine, flops "
+                            "for the CPU that is here, whose times differ from "
+                            "machine to machine, and with --remat auto)"}),
+                 recordBalance, readBalance}),
       decidedAt(
           Level::Staged,
           {refusedBy(

@@ -52,6 +52,7 @@ struct Cpu final : Target {
   const MachineModel &machine(Precision precision) const override {
     return measuredMachine().models.at(precision);
   }
+  bool isMeasuredHere() const override { return true; }
   bool sharesCores() const override { return true; }
 
   const HostStyle &hostStyle() const override {
