@@ -26,6 +26,7 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 using namespace mlir;
 
@@ -42,10 +43,13 @@ static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
   one.stages = plan.stages.size();
   one.step = plan.simulation.globalStepTime;
   one.exposed = plan.simulation.exposedSeconds;
+  double all = 0;
   for (const codegen::RankPlan &rank : plan.ranks) {
+    all += rank.busySeconds;
     one.work = std::max(one.work, rank.busySeconds);
     one.arenaBytes = std::max(one.arenaBytes, rank.arenaBytes);
   }
+  one.imbalance = one.work - all / static_cast<double>(plan.ranks.size());
   one.waiting = std::max(0.0, one.step - one.work - one.exposed);
   return one;
 }
@@ -372,11 +376,15 @@ llvm::Error ConfigurationSearch::run() {
     addSmallerWays(*ways);
   lookAtAll();
   slower += static_cast<int64_t>(prospects.size());
-  // Stages on a rank each, cut for a short step.
+  // Cut for a short step. Several stages on a rank are made to take as long, so
+  // nothing is gained where they do; as that takes long, one is enough.
+  constexpr double ofUse = 0.01;
+  bool hadLoops = false;
   if (!given.isGiven("balance"))
-    tryVariants([](Configuration &one) {
+    tryVariants([&](Configuration &one) {
       one.balance = "step";
-      return one.stages == one.ranks;
+      return one.stages == one.ranks || (!std::exchange(hadLoops, true) &&
+                                         one.imbalance > ofUse * one.step);
     });
   if (!given.isGiven("early-recompute"))
     tryVariants([](Configuration &one) {

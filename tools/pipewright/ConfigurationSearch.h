@@ -51,6 +51,9 @@ struct Configuration {
   /// Seconds of a step: of the busiest rank's tasks, by how much sums of
   /// replicas lengthen it, and all others, in which that rank waits.
   double step = 0, work = 0, exposed = 0, waiting = 0;
+  /// By how much the busiest rank's tasks take longer than those of all ranks
+  /// on average.
+  double imbalance = 0;
   /// Of the fullest rank.
   int64_t arenaBytes = 0;
   /// Whether no other one that was planned is as fast with less memory.
