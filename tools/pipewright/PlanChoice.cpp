@@ -451,8 +451,6 @@ StepEstimate pipewright::tool::estimateStep(ModuleOp imported,
                                             const CompileOptions &options,
                                             double enough,
                                             StagedModels &known) {
-  ScopedDiagnosticHandler silence(imported.getContext(),
-                                  [](Diagnostic &) { return success(); });
   return PlanChooser(imported, options, std::numeric_limits<double>::infinity(),
                      known)
       .estimate(enough);

@@ -363,6 +363,8 @@ bool Compilation::compareWithLayers() {
     return false;
   std::string best = chosen;
   double least = tryPlan().step;
+  ScopedDiagnosticHandler silence(context.get(),
+                                  [](Diagnostic &) { return success(); });
   auto compare = [&](const std::string &modes) {
     remat = modes;
     // Plans are looked at where by estimates they may be faster.
