@@ -87,7 +87,7 @@ static const Method *findMethod(StringRef balance) {
       kMethods, [&](const Method &method) { return method.name == word; });
   if (found == std::end(kMethods) ||
       (found->argument.empty() && word != balance) ||
-      (found->needsArgument && argument.empty()))
+      (argument.empty() && (found->needsArgument || word != balance)))
     return nullptr;
   return found;
 }
@@ -336,20 +336,28 @@ static FailureOr<std::vector<double>> costsOfOthers(Method::Kind method,
   return costs;
 }
 
+/// Methods that keep modules whole need one for each stage.
+static LogicalResult checkModules(ArrayRef<ModelLayer> modules,
+                                  StringRef method, int64_t stages,
+                                  ModuleOp module) {
+  const auto count = static_cast<int64_t>(modules.size());
+  if (count >= stages)
+    return success();
+  return module.emitError("pipe-partition-stages: ")
+         << method << " expects a module for each of " << stages
+         << " stages, but the model has " << count << whyStages(module, stages);
+}
+
 /// As another system would cut the model's modules.
 static FailureOr<SmallVector<int32_t>>
 cutAsOthers(const Method &method, const ModelOps &model,
             ArrayRef<Operation *> ops, int64_t stages, ModuleOp module) {
   const SmallVector<ModelLayer> layers = layersOf(ops);
-  const auto count = static_cast<int64_t>(layers.size());
-  if (count < stages)
-    return module.emitError("pipe-partition-stages: ")
-           << method.name << " expects a module for each of " << stages
-           << " stages, but the model has " << count
-           << whyStages(module, stages);
+  if (failed(checkModules(layers, method.name, stages, module)))
+    return failure();
   std::vector<int64_t> cut;
   if (method.kind == Method::DeepSpeedUniform) {
-    cut = cutAsDeepSpeedUniform(count, stages);
+    cut = cutAsDeepSpeedUniform(static_cast<int64_t>(layers.size()), stages);
   } else {
     auto costs = costsOfOthers(method.kind, model, ops, layers, module);
     if (failed(costs))
@@ -457,7 +465,9 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
   if (method == Method::Time || (method == Method::Step && !argument.empty())) {
     const SmallVector<ModelLayer> layers = layersOf(nodes);
     auto times = timesOf(layers, module);
-    if (failed(times))
+    if (failed(times) ||
+        failed(checkModules(layers, (chosen.name + ":FILE.json").str(), stages,
+                            module)))
       return failure();
     for (StageGraph::Node &node : graph.nodes) {
       node.isLayer = node.mayBegin = false;
