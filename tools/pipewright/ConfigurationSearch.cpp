@@ -43,6 +43,9 @@ static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
   one.stages = plan.stages.size();
   one.step = plan.simulation.globalStepTime;
   one.exposed = plan.simulation.exposedSeconds;
+  // It may be a variant of one that was planned.
+  one.work = 0;
+  one.arenaBytes = 0;
   double all = 0;
   for (const codegen::RankPlan &rank : plan.ranks) {
     all += rank.busySeconds;
