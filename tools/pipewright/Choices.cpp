@@ -93,16 +93,14 @@ std::vector<int64_t> Compilation::limitsOfStages(double share) const {
                                  : limits;
 }
 
-/// What each op of the model takes on the machine; none where ranks are not
-/// alike.
+/// What each op of the model takes on the machine's best rank: how much slower
+/// others are, cuts know.
 static std::vector<double> predictOps(ModuleOp module,
                                       const StagedPipelineOptions &options,
                                       const MachineModel &machine) {
   ScopedDiagnosticHandler silence(module.getContext(),
                                   [](Diagnostic &) { return success(); });
-  std::optional<StageEstimates> ops;
-  if (!machine.isUneven())
-    ops = StageEstimates::of(module, options, machine);
+  auto ops = StageEstimates::of(module, options, machine.ofBestRank());
   return ops ? ops->secondsOfOps() : std::vector<double>();
 }
 
