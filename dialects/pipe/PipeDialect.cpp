@@ -78,6 +78,9 @@ void PipeDialect::initialize() {
       >();
 }
 
+/// Of seconds: sums of these are finite.
+static bool isTime(double seconds) { return seconds >= 0 && seconds <= 1e9; }
+
 LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName();
@@ -104,14 +107,14 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == kLayerTimes) {
     auto times = dyn_cast<ArrayAttr>(attribute.getValue());
-    auto isTime = [](Attribute one) {
+    auto isTimeOfModule = [](Attribute one) {
       auto pair = dyn_cast<ArrayAttr>(one);
       auto seconds = pair && pair.size() == 2 && isa<StringAttr>(pair[0])
                          ? dyn_cast<FloatAttr>(pair[1])
                          : FloatAttr();
-      return seconds && seconds.getValueAsDouble() >= 0;
+      return seconds && isTime(seconds.getValueAsDouble());
     };
-    if (!isa<ModuleOp>(op) || !times || !llvm::all_of(times, isTime))
+    if (!isa<ModuleOp>(op) || !times || !llvm::all_of(times, isTimeOfModule))
       return op->emitOpError("expects '")
              << name << "' to be names of a module's modules with seconds";
     return success();
@@ -119,7 +122,7 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op,
   if (name == kOpSeconds) {
     auto seconds = dyn_cast<DenseF64ArrayAttr>(attribute.getValue());
     if (!isa<ModuleOp>(op) || !seconds ||
-        llvm::any_of(seconds.asArrayRef(), [](double s) { return !(s >= 0); }))
+        !llvm::all_of(seconds.asArrayRef(), isTime))
       return op->emitOpError("expects '")
              << name << "' to be seconds of the ops of a module's function";
     return success();

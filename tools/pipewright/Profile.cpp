@@ -9,6 +9,7 @@
 #include "codegen/plan/Plan.h"
 #include "passes/pipe/staged/ModelCut.h"
 #include "passes/schedules/files/ChromeTrace.h"
+#include "passes/schedules/files/PlanValues.h"
 #include "support/InputFile.h"
 #include "support/Json.h"
 #include "support/Text.h"
@@ -18,8 +19,6 @@
 #include "tools/pipewright/TrialRun.h"
 
 #include "llvm/Support/FormatVariadic.h"
-
-#include <cmath>
 
 namespace pipewright::tool {
 
@@ -121,10 +120,11 @@ llvm::Expected<ModuleTimes> readModuleTimes(llvm::StringRef path) {
     const llvm::json::Object *one = module.getAsObject();
     auto name = one ? one->getString("module") : std::nullopt;
     auto seconds = one ? one->getNumber("seconds") : std::nullopt;
-    if (!name || !seconds || !std::isfinite(*seconds) || *seconds < 0)
+    if (!name || !seconds ||
+        !(*seconds >= 0 && *seconds <= schedules::plan::maxSeconds))
       return option::fail("'", path,
-                          "' expects 'module' and 'seconds' of at "
-                          "least 0 in modules[",
+                          "' expects 'module' and 'seconds' from 0 to 1E+9 in "
+                          "modules[",
                           number, "]");
     times.emplace_back(name->str(), *seconds);
   }

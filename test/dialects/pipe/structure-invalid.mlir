@@ -485,3 +485,10 @@ module attributes {pipe.layer_times = [["fc1", -1.0]]} {
 // expected-error @below {{expects 'pipe.op_seconds' to be seconds of the ops of a module's function}}
 module attributes {pipe.op_seconds = array<f64: 1.0, -1.0>} {
 }
+
+// -----
+
+// Sums of times stay finite.
+// expected-error @below {{expects 'pipe.op_seconds' to be seconds of the ops of a module's function}}
+module attributes {pipe.op_seconds = array<f64: 1.0e308>} {
+}
