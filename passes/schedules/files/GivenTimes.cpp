@@ -225,37 +225,30 @@ static llvm::Expected<std::vector<StageCosts>> readJson(StringRef text,
   if (!value)
     return refuse("{0}: {1}", path, llvm::toString(value.takeError()));
   JsonPath root{nullptr, path};
-  const llvm::json::Array *list = nullptr;
-  if (llvm::Error error = readArray(*value, root, list))
-    return std::move(error);
-  if (list->size() > maxRows)
+  if (const llvm::json::Array *list = value->getAsArray();
+      list && list->size() > maxRows)
     return refuseAt(root, "expects at most {0} rows", maxRows);
   std::vector<StageCosts> rows;
-  std::vector<StringRef> known = keys();
-  known.insert(known.begin(), stageKey);
-  for (auto [i, entry] : llvm::enumerate(*list)) {
-    JsonPath place = root.at(i);
-    const llvm::json::Object *object = nullptr;
-    if (llvm::Error error = readObject(entry, place, known, object))
-      return std::move(error);
+  auto readRow = [&](const llvm::json::Value &value, const JsonPath &place,
+                     size_t number) -> llvm::Error {
     Row row;
+    int64_t stage = 0, here = number;
+    std::vector<Field> fields = {{stageKey, integer(stage, {here, here})}};
     for (StringRef key : keys())
-      if (llvm::Error error =
-              readIfGiven(*object, place, key, [&](auto &v, auto at) {
-                return readSeconds(v, at, row[*kindOf(key)]);
-              }))
-        return std::move(error);
-    int64_t stage = i, here = i;
-    if (llvm::Error error =
-            readIfGiven(*object, place, stageKey, [&](auto &v, auto at) {
-              return readInteger(v, at, stage, {here, here});
-            }))
-      return std::move(error);
+      fields.push_back({key, [&row, key](const llvm::json::Value &value,
+                                         const JsonPath &at) {
+                          return readSeconds(value, at, row[*kindOf(key)]);
+                        }});
+    if (llvm::Error error = readObject(value, place, fields))
+      return error;
     llvm::Expected<StageCosts> costs = complete(row);
     if (!costs)
       return refuseAt(place, "{0}", llvm::toString(costs.takeError()));
     rows.push_back(*costs);
-  }
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = readEach(*value, root, readRow))
+    return std::move(error);
   return rows;
 }
 

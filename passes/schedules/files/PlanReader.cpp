@@ -30,8 +30,9 @@ public:
   llvm::Error read(const Value &value, const JsonPath &place);
 
 private:
-  llvm::Error readCounts(const Object &object, const JsonPath &place);
-  llvm::Error readWeightRule(const Object &object, const JsonPath &place);
+  llvm::Error readVersion(const Value &value, const JsonPath &place);
+  llvm::Error checkCounts(const JsonPath &place);
+  llvm::Error readWeightRule(const Value &value, const JsonPath &place);
   llvm::Error readPlacement(const Value &value, const JsonPath &place);
   llvm::Error readStageTasks(const Value &value, const JsonPath &place);
   llvm::Error readOrder(const Value &value, const JsonPath &place);
@@ -65,37 +66,16 @@ private:
 // The schedule
 //===----------------------------------------------------------------------===//
 
-llvm::Error Reader::readCounts(const Object &object, const JsonPath &place) {
+llvm::Error Reader::readVersion(const Value &value, const JsonPath &place) {
   int64_t version = 0;
-  if (llvm::Error error =
-          readRequired(object, place, "version", [&](const auto &v, auto at) {
-            return readInteger(v, at, version, anySize);
-          }))
+  if (llvm::Error error = readInteger(value, place, version, anySize))
     return error;
   if (version != planVersion)
-    return refuseAt(place.at("version"), "expects {0}, found {1}", planVersion,
-                    version);
-  struct Count {
-    llvm::StringRef key;
-    int64_t &value;
-    int64_t most;
-    bool isRequired;
-  };
-  constexpr int64_t most = int64_t(1) << 24;
-  for (auto [key, value, limit, isRequired] :
-       {Count{"ranks", schedule.ranks, most, true},
-        Count{"stages", schedule.stages, most, true},
-        Count{"micro_batches", schedule.microBatches, most, true},
-        Count{"copies", schedule.copies, 2, false},
-        Count{"updates", schedule.updates, most, false}}) {
-    auto read = [&, &value = value, limit = limit](const Value &v,
-                                                   const JsonPath &at) {
-      return readInteger(v, at, value, {1, limit});
-    };
-    if (llvm::Error error = isRequired ? readRequired(object, place, key, read)
-                                       : readIfGiven(object, place, key, read))
-      return error;
-  }
+    return refuseAt(place, "expects {0}, found {1}", planVersion, version);
+  return llvm::Error::success();
+}
+
+llvm::Error Reader::checkCounts(const JsonPath &place) {
   if (schedule.stages % schedule.copies != 0 ||
       schedule.microBatches % (schedule.copies * schedule.updates) != 0)
     return refuseAt(place,
@@ -107,59 +87,44 @@ llvm::Error Reader::readCounts(const Object &object, const JsonPath &place) {
   return llvm::Error::success();
 }
 
-llvm::Error Reader::readWeightRule(const Object &object,
-                                   const JsonPath &place) {
-  return readIfGiven(
-      object, place, "weights",
-      [&](const Value &value, const JsonPath &at) -> llvm::Error {
-        for (const auto &[rule, word] : planWeightRules)
-          if (value.getAsString() == llvm::StringRef(word)) {
-            schedule.weightRule = rule;
-            return llvm::Error::success();
-          }
-        return refuseAt(at,
-                        "expects \"synchronous\", \"newest\" or "
-                        "\"delayed-by-one\", found {0}",
-                        show(value));
-      });
+llvm::Error Reader::readWeightRule(const Value &value, const JsonPath &place) {
+  for (const auto &[rule, word] : planWeightRules)
+    if (value.getAsString() == llvm::StringRef(word)) {
+      schedule.weightRule = rule;
+      return llvm::Error::success();
+    }
+  return refuseAt(place,
+                  "expects \"synchronous\", \"newest\" or "
+                  "\"delayed-by-one\", found {0}",
+                  show(value));
 }
 
 llvm::Error Reader::readPlacement(const Value &value, const JsonPath &place) {
-  const Array *list = nullptr;
-  if (llvm::Error error =
-          readArray(value, place, list, schedule.stages, "stages"))
-    return error;
-  for (auto [i, entry] : llvm::enumerate(*list))
-    if (llvm::Error error =
-            readInteger(entry, place.at(i), schedule.rankOfStage.emplace_back(),
-                        {0, schedule.ranks - 1}))
-      return error;
-  return llvm::Error::success();
+  auto readRank = [&](const Value &value, const JsonPath &at, size_t) {
+    return readInteger(value, at, schedule.rankOfStage.emplace_back(),
+                       {0, schedule.ranks - 1});
+  };
+  return readEach(value, place, readRank, schedule.stages, "stages");
 }
 
 llvm::Error Reader::readStageTasks(const Value &value, const JsonPath &place) {
-  const Object *object = nullptr;
-  if (llvm::Error error =
-          readObject(value, place, {"forward", "backward", "update"}, object))
-    return error;
   schedule.stageTasks.resize(schedule.stages);
+  std::vector<Field> fields;
   for (const auto &[key, has] : planStageTasks) {
-    auto read = [&, has = has](const Value &list, const JsonPath &at) {
-      const Array *stages = nullptr;
-      llvm::Error error = readArray(list, at, stages);
-      for (size_t i = 0; !error && i < stages->size(); ++i) {
-        int32_t stage = 0;
-        error = readInteger((*stages)[i], at.at(i), stage,
-                            {0, schedule.stages - 1});
-        if (!error)
-          schedule.stageTasks[stage].*has = false;
-      }
-      return error;
+    auto readStage = [this, has = has](const Value &value, const JsonPath &at,
+                                       size_t) -> llvm::Error {
+      int32_t stage = 0;
+      if (llvm::Error error =
+              readInteger(value, at, stage, {0, schedule.stages - 1}))
+        return error;
+      schedule.stageTasks[stage].*has = false;
+      return llvm::Error::success();
     };
-    if (llvm::Error error = readIfGiven(*object, place, key, read))
-      return error;
+    fields.push_back({key, [=](const Value &value, const JsonPath &at) {
+                        return readEach(value, at, readStage);
+                      }});
   }
-  return llvm::Error::success();
+  return readObject(value, place, fields);
 }
 
 /// `F0.3`, `U2` or `U2.1`.
@@ -217,25 +182,25 @@ llvm::Error Reader::readCell(const Value &value, const JsonPath &place,
 }
 
 llvm::Error Reader::readOrder(const Value &value, const JsonPath &place) {
-  const Array *ranks = nullptr;
-  if (llvm::Error error =
-          readArray(value, place, ranks, schedule.ranks, "ranks"))
-    return error;
   // Every pair of stage and micro-batch needs a task, so a file that is much
   // smaller than its numbers say is wrong before memory is spent on them.
   int64_t tasks = 0;
-  for (auto [rank, cells] : llvm::enumerate(*ranks)) {
-    const Array *list = nullptr;
-    JsonPath at = place.at(rank);
-    if (llvm::Error error = readArray(cells, at, list))
-      return error;
+  auto readRank = [&](const Value &value, const JsonPath &at,
+                      size_t) -> llvm::Error {
     std::vector<Task> &order = schedule.order.emplace_back();
-    order.reserve(list->size());
-    for (auto [i, cell] : llvm::enumerate(*list))
-      if (llvm::Error error = readCell(cell, at.at(i), order))
-        return error;
+    if (const Array *list = value.getAsArray())
+      order.reserve(list->size());
+    if (llvm::Error error = readEach(
+            value, at, [&](const Value &cell, const JsonPath &at, size_t) {
+              return readCell(cell, at, order);
+            }))
+      return error;
     tasks += static_cast<int64_t>(order.size());
-  }
+    return llvm::Error::success();
+  };
+  if (llvm::Error error =
+          readEach(value, place, readRank, schedule.ranks, "ranks"))
+    return error;
   if (tasks < schedule.stages * schedule.microBatches / schedule.copies)
     return refuseAt(place,
                     "expects a task or more for each of {0} stages and {1} "
@@ -246,42 +211,24 @@ llvm::Error Reader::readOrder(const Value &value, const JsonPath &place) {
 }
 
 llvm::Error Reader::readEdges(const Value &value, const JsonPath &place) {
-  const Array *list = nullptr;
-  if (llvm::Error error = readArray(value, place, list))
-    return error;
-  if (schedule.stages < 2 && !list->empty())
+  const Array *list = value.getAsArray();
+  if (schedule.stages < 2 && list && !list->empty())
     return refuseAt(place, "expects none, as there is one stage, found {0}",
                     list->size());
-  for (auto [i, entry] : llvm::enumerate(*list)) {
-    const Object *object = nullptr;
-    JsonPath at = place.at(i);
+  auto readEdge = [&](const Value &value, const JsonPath &at, size_t) {
     StageEdge &edge = plan.edges.emplace_back();
-    if (llvm::Error error =
-            readObject(entry, at, {"from", "to", "bytes", "gradient"}, object))
-      return error;
-    if (llvm::Error error =
-            readRequired(*object, at, "from", [&](auto &v, auto at) {
-              return readInteger(v, at, edge.from, {0, schedule.stages - 2});
-            }))
-      return error;
-    if (llvm::Error error =
-            readRequired(*object, at, "to", [&](auto &v, auto at) {
-              return readInteger(v, at, edge.to,
-                                 {edge.from + 1, schedule.stages - 1});
-            }))
-      return error;
-    if (llvm::Error error =
-            readIfGiven(*object, at, "bytes", [&](auto &v, auto at) {
-              return readInteger(v, at, edge.bytes, anySize);
-            }))
-      return error;
-    if (llvm::Error error =
-            readIfGiven(*object, at, "gradient", [&](auto &v, auto at) {
-              return readFlag(v, at, edge.hasGradient);
-            }))
-      return error;
-  }
-  return llvm::Error::success();
+    auto readTo = [&](const Value &value, const JsonPath &at) {
+      return readInteger(value, at, edge.to,
+                         {edge.from + 1, schedule.stages - 1});
+    };
+    return readObject(
+        value, at,
+        {required({"from", integer(edge.from, {0, schedule.stages - 2})}),
+         required({"to", readTo}),
+         {"bytes", integer(edge.bytes, anySize)},
+         {"gradient", flag(edge.hasGradient)}});
+  };
+  return readEach(value, place, readEdge);
 }
 
 //===----------------------------------------------------------------------===//
@@ -389,67 +336,52 @@ static void markPairs(std::vector<RankInstruction> &list,
 }
 
 llvm::Error Reader::readLists(const Value &value, const JsonPath &place) {
-  const Array *ranks = nullptr;
-  if (llvm::Error error =
-          readArray(value, place, ranks, schedule.ranks, "ranks"))
-    return error;
   PlanMessages messages(schedule, plan.edges);
   plan.lists.resize(schedule.ranks);
-  for (auto [rank, entry] : llvm::enumerate(*ranks)) {
-    const Array *list = nullptr;
-    JsonPath at = place.at(rank);
-    if (llvm::Error error = readArray(entry, at, list))
+  auto readRank = [&](const Value &value, const JsonPath &at,
+                      size_t rank) -> llvm::Error {
+    if (llvm::Error error = readEach(
+            value, at, [&](const Value &value, const JsonPath &at, size_t) {
+              return readInstruction(value, at, messages, rank);
+            }))
       return error;
-    for (auto [i, instruction] : llvm::enumerate(*list))
-      if (llvm::Error error =
-              readInstruction(instruction, at.at(i), messages, rank))
-        return error;
     markPairs(plan.lists[rank], schedule.order[rank]);
-  }
-  return llvm::Error::success();
+    return llvm::Error::success();
+  };
+  return readEach(value, place, readRank, schedule.ranks, "ranks");
 }
 
 llvm::Error Reader::read(const Value &value, const JsonPath &place) {
-  const Object *object = nullptr;
-  if (llvm::Error error = readObject(
-          value, place,
-          {"version", "ranks", "stages", "micro_batches", "copies", "updates",
-           "weights", "forward_only", "placement", "without", "order", "edges",
-           "costs", "instructions", "times", "works"},
-          object))
-    return error;
-  if (llvm::Error error = readCounts(*object, place))
-    return error;
-  if (llvm::Error error = readWeightRule(*object, place))
-    return error;
-  if (llvm::Error error =
-          readIfGiven(*object, place, "forward_only", [&](auto &v, auto at) {
-            return readFlag(v, at, schedule.forwardOnly);
-          }))
-    return error;
-  struct Part {
-    llvm::StringRef key;
-    llvm::Error (Reader::*read)(const Value &, const JsonPath &);
-    bool isRequired;
+  auto with =
+      [&](llvm::Error (Reader::*read)(const Value &, const JsonPath &)) {
+        return [this, read](const Value &value, const JsonPath &at) {
+          return (this->*read)(value, at);
+        };
+      };
+  constexpr Range counts = {1, int64_t(1) << 24};
+  auto readPlacement = [&](const Value &value, const JsonPath &at) {
+    llvm::Error error = checkCounts(place);
+    return error ? std::move(error) : this->readPlacement(value, at);
   };
   // Each stands on those before it.
-  for (auto [key, read, isRequired] :
-       {Part{"placement", &Reader::readPlacement, true},
-        Part{"without", &Reader::readStageTasks, false},
-        Part{"order", &Reader::readOrder, true},
-        Part{"edges", &Reader::readEdges, false},
-        Part{"costs", &Reader::readCosts, false},
-        Part{"instructions", &Reader::readLists, false},
-        Part{"times", &Reader::readTimes, false},
-        Part{"works", &Reader::readWorks, false}}) {
-    auto call = [this, read = read](const Value &v, const JsonPath &at) {
-      return (this->*read)(v, at);
-    };
-    if (llvm::Error error = isRequired ? readRequired(*object, place, key, call)
-                                       : readIfGiven(*object, place, key, call))
-      return error;
-  }
-  return llvm::Error::success();
+  return readObject(
+      value, place,
+      {required({"version", with(&Reader::readVersion)}),
+       required({"ranks", integer(schedule.ranks, counts)}),
+       required({"stages", integer(schedule.stages, counts)}),
+       required({"micro_batches", integer(schedule.microBatches, counts)}),
+       {"copies", integer(schedule.copies, {1, 2})},
+       {"updates", integer(schedule.updates, counts)},
+       {"weights", with(&Reader::readWeightRule)},
+       {"forward_only", flag(schedule.forwardOnly)},
+       required({"placement", readPlacement}),
+       {"without", with(&Reader::readStageTasks)},
+       required({"order", with(&Reader::readOrder)}),
+       {"edges", with(&Reader::readEdges)},
+       {"costs", with(&Reader::readCosts)},
+       {"instructions", with(&Reader::readLists)},
+       {"times", with(&Reader::readTimes)},
+       {"works", with(&Reader::readWorks)}});
 }
 
 llvm::Expected<PlanFile>

@@ -13,11 +13,13 @@
 #include "support/Text.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -61,22 +63,6 @@ llvm::Error refuseAt(const JsonPath &place, const char *format,
                      Args &&...args) {
   return refuse("{0}: {1}", place.path(),
                 llvm::formatv(format, std::forward<Args>(args)...).str());
-}
-
-/// Each key of the object is one of `keys`.
-inline llvm::Error readObject(const llvm::json::Value &value,
-                              const JsonPath &place,
-                              llvm::ArrayRef<llvm::StringRef> keys,
-                              const llvm::json::Object *&object) {
-  object = value.getAsObject();
-  if (!object)
-    return refuseAt(place, "expects an object, found {0}", show(value));
-  for (const auto &[key, unused] : *object)
-    if (!llvm::is_contained(keys, llvm::StringRef(key)))
-      return refuseAt(place, "does not know the key '{0}'; expects {1}",
-                      text::shortened(llvm::StringRef(key), 64),
-                      llvm::join(keys, ", "));
-  return llvm::Error::success();
 }
 
 inline llvm::Error readArray(const llvm::json::Value &value,
@@ -139,22 +125,80 @@ inline llvm::Error readFlag(const llvm::json::Value &value,
   return llvm::Error::success();
 }
 
-/// `read(value, place)` of a key, if it is there.
+/// A list, entry by entry: `read(entry, place, number)`.
 template <typename Read>
-llvm::Error readIfGiven(const llvm::json::Object &object, const JsonPath &place,
-                        llvm::StringRef key, Read read) {
-  const llvm::json::Value *value = object.get(key);
-  return value ? read(*value, place.at(key)) : llvm::Error::success();
+llvm::Error readEach(const llvm::json::Value &value, const JsonPath &place,
+                     Read read, int64_t size = -1, llvm::StringRef what = "") {
+  const llvm::json::Array *list = nullptr;
+  if (llvm::Error error = readArray(value, place, list, size, what))
+    return error;
+  for (auto [i, entry] : llvm::enumerate(*list))
+    if (llvm::Error error = read(entry, place.at(i), i))
+      return error;
+  return llvm::Error::success();
 }
 
-template <typename Read>
-llvm::Error readRequired(const llvm::json::Object &object,
-                         const JsonPath &place, llvm::StringRef key,
-                         Read read) {
-  const llvm::json::Value *value = object.get(key);
-  if (!value)
-    return refuseAt(place, "lacks '{0}'", key);
-  return read(*value, place.at(key));
+/// One key of an object, and how its value is read.
+struct Field {
+  using Read =
+      std::function<llvm::Error(const llvm::json::Value &, const JsonPath &)>;
+
+  llvm::StringRef key;
+  Read read;
+  bool isRequired = false;
+};
+
+/// Reads the fields of an object in their order; it has no other keys.
+inline llvm::Error readObject(const llvm::json::Value &value,
+                              const JsonPath &place,
+                              llvm::ArrayRef<Field> fields) {
+  const llvm::json::Object *object = value.getAsObject();
+  if (!object)
+    return refuseAt(place, "expects an object, found {0}", show(value));
+  auto keys =
+      llvm::map_to_vector(fields, [](const Field &field) { return field.key; });
+  for (const auto &[key, unused] : *object)
+    if (!llvm::is_contained(keys, llvm::StringRef(key)))
+      return refuseAt(place, "does not know the key '{0}'; expects {1}",
+                      text::shortened(llvm::StringRef(key), 64),
+                      llvm::join(keys, ", "));
+  for (const Field &field : fields) {
+    const llvm::json::Value *found = object->get(field.key);
+    if (!found && field.isRequired)
+      return refuseAt(place, "lacks '{0}'", field.key);
+    if (found)
+      if (llvm::Error error = field.read(*found, place.at(field.key)))
+        return error;
+  }
+  return llvm::Error::success();
+}
+
+inline Field required(Field field) {
+  field.isRequired = true;
+  return field;
+}
+
+/// How the value of a field is read into a place.
+template <typename T>
+Field::Read integer(T &out, Range range = {}) {
+  return [&out, range](const llvm::json::Value &value, const JsonPath &at) {
+    return readInteger(value, at, out, range);
+  };
+}
+inline Field::Read seconds(double &out) {
+  return [&out](const llvm::json::Value &value, const JsonPath &at) {
+    return readSeconds(value, at, out);
+  };
+}
+inline Field::Read bandwidth(double &out) {
+  return [&out](const llvm::json::Value &value, const JsonPath &at) {
+    return readBandwidth(value, at, out);
+  };
+}
+inline Field::Read flag(bool &out) {
+  return [&out](const llvm::json::Value &value, const JsonPath &at) {
+    return readFlag(value, at, out);
+  };
 }
 
 } // namespace pipewright::schedules::plan

@@ -10,71 +10,11 @@ using namespace pipewright;
 using namespace pipewright::schedules;
 using namespace pipewright::schedules::plan;
 using llvm::json::Array;
-using llvm::json::Object;
 using llvm::json::Value;
 
-/// The ranks, and how many tasks of each come before its post and its wait.
-static llvm::Error readMembers(const Object &object, const JsonPath &place,
-                               const Schedule &schedule, Work &work) {
-  auto readRank = [&](const Value &value, const JsonPath &at,
-                      Work::Member &member) {
-    return readInteger(value, at, member.rank, {0, schedule.ranks - 1});
-  };
-  auto mostOf = [&](const Work::Member &member) {
-    return static_cast<int64_t>(schedule.order[member.rank].size());
-  };
-  auto readPosted = [&](const Value &value, const JsonPath &at,
-                        Work::Member &member) {
-    return readInteger(value, at, member.posted, {0, mostOf(member)});
-  };
-  auto readWaited = [&](const Value &value, const JsonPath &at,
-                        Work::Member &member) {
-    return readInteger(value, at, member.waited,
-                       {member.posted, mostOf(member)});
-  };
-  auto readLeft = [&](const Value &value, const JsonPath &at,
-                      Work::Member &member) -> llvm::Error {
-    const std::optional<double> share = value.getAsNumber();
-    if (!share || !(*share >= 0 && *share < 1) ||
-        (*share > 0 && member.posted == 0))
-      return refuseAt(at,
-                      "expects a share of the task before its post, at "
-                      "least 0 and below 1, found {0}",
-                      show(value));
-    member.left = *share;
-    return llvm::Error::success();
-  };
-  auto eachBy = [&](auto read) {
-    return [&, read](const Value &value, const JsonPath &at) -> llvm::Error {
-      const Array *list = nullptr;
-      if (llvm::Error error =
-              readArray(value, at, list, work.members.size(), "members"))
-        return error;
-      for (auto [i, entry] : llvm::enumerate(*list))
-        if (llvm::Error error = read(entry, at.at(i), work.members[i]))
-          return error;
-      return llvm::Error::success();
-    };
-  };
-  if (const Value *ranks = object.get("ranks"))
-    if (const Array *list = ranks->getAsArray())
-      work.members.resize(list->size());
-  if (work.members.empty())
-    return refuseAt(place.at("ranks"), "expects a list of ranks");
-  if (llvm::Error error =
-          readRequired(object, place, "ranks", eachBy(readRank)))
-    return error;
-  if (llvm::Error error =
-          readRequired(object, place, "posted", eachBy(readPosted)))
-    return error;
-  if (llvm::Error error =
-          readRequired(object, place, "waited", eachBy(readWaited)))
-    return error;
-  return readIfGiven(object, place, "left", eachBy(readLeft));
-}
-
-static llvm::Error readWork(const Object &object, const JsonPath &place,
+static llvm::Error readWork(const Value &value, const JsonPath &place,
                             PlanFile &plan) {
+  const Schedule &schedule = plan.schedule;
   TimedWork &timed = plan.timedWorks.emplace_back();
   Work &work = timed.work;
   auto readKind = [&](const Value &value, const JsonPath &at) -> llvm::Error {
@@ -101,62 +41,95 @@ static llvm::Error readWork(const Object &object, const JsonPath &place,
     return llvm::Error::success();
   };
   auto readTime = [&](const Value &value, const JsonPath &at) -> llvm::Error {
-    const Array *ends = nullptr;
-    if (llvm::Error error = readArray(value, at, ends, 2, "ends"))
-      return error;
-    if (llvm::Error error = readSeconds((*ends)[0], at.at(0), timed.time.start))
-      return error;
-    return readSeconds((*ends)[1], at.at(1), timed.time.end);
+    double *ends[] = {&timed.time.start, &timed.time.end};
+    auto readEnd = [&](const Value &value, const JsonPath &at, size_t end) {
+      return readSeconds(value, at, *ends[end]);
+    };
+    return readEach(value, at, readEnd, 2, "ends");
   };
-  if (llvm::Error error = readRequired(object, place, "kind", readKind))
-    return error;
-  if (llvm::Error error = readRequired(object, place, "of", readName))
-    return error;
-  if (llvm::Error error =
-          readRequired(object, place, "bytes", [&](auto &v, auto at) {
-            return readInteger(v, at, work.bytes, anySize);
-          }))
-    return error;
-  if (llvm::Error error =
-          readIfGiven(object, place, "replicas", [&](auto &v, auto at) {
-            return readInteger(v, at, work.replicas, {1, int64_t(1) << 20});
-          }))
-    return error;
   // Of works before this one: there is no circle of them.
   const int64_t before = static_cast<int64_t>(plan.timedWorks.size()) - 1;
   auto readNeeds = [&](const Value &value, const JsonPath &at) -> llvm::Error {
-    const Array *list = nullptr;
-    if (llvm::Error error = readArray(value, at, list))
-      return error;
-    if (!list->empty() && before == 0)
+    const Array *list = value.getAsArray();
+    if (list && !list->empty() && before == 0)
       return refuseAt(at, "expects no work, as none is before this one");
-    for (auto [i, entry] : llvm::enumerate(*list))
-      if (llvm::Error error = readInteger(
-              entry, at.at(i), work.needs.emplace_back(), {0, before - 1}))
-        return error;
+    auto readNeed = [&](const Value &value, const JsonPath &at, size_t) {
+      return readInteger(value, at, work.needs.emplace_back(), {0, before - 1});
+    };
+    if (llvm::Error error = readEach(value, at, readNeed))
+      return error;
     llvm::sort(work.needs);
     work.needs.erase(llvm::unique(work.needs), work.needs.end());
     return llvm::Error::success();
   };
-  if (llvm::Error error = readIfGiven(object, place, "needs", readNeeds))
-    return error;
-  auto readStash = [&](const Value &value, const JsonPath &at) -> llvm::Error {
-    const Array *list = nullptr;
-    if (llvm::Error error =
-            readArray(value, at, list, 2, "numbers: a stage, a micro-batch"))
-      return error;
+  auto readStash = [&](const Value &value, const JsonPath &at) {
     Task &of = work.stash.emplace();
-    if (llvm::Error error = readInteger((*list)[0], at.at(0), of.stage,
-                                        {0, plan.schedule.stages - 1}))
-      return error;
-    return readInteger((*list)[1], at.at(1), of.microBatch,
-                       {0, plan.schedule.microBatches - 1});
+    const std::pair<int32_t *, int64_t> numbers[] = {
+        {&of.stage, schedule.stages}, {&of.microBatch, schedule.microBatches}};
+    auto readNumber = [&](const Value &value, const JsonPath &at, size_t i) {
+      return readInteger(value, at, *numbers[i].first,
+                         {0, numbers[i].second - 1});
+    };
+    return readEach(value, at, readNumber, 2,
+                    "numbers: a stage, a micro-batch");
   };
-  if (llvm::Error error = readIfGiven(object, place, "stash", readStash))
-    return error;
-  if (llvm::Error error = readIfGiven(object, place, "time", readTime))
-    return error;
-  if (llvm::Error error = readMembers(object, place, plan.schedule, work))
+
+  // The ranks, and how many tasks of each come before its post and its wait.
+  auto readRanks = [&](const Value &value, const JsonPath &at) -> llvm::Error {
+    const Array *list = value.getAsArray();
+    if (!list || list->empty())
+      return refuseAt(at, "expects a list of ranks");
+    return readEach(
+        value, at, [&](const Value &rank, const JsonPath &at, size_t) {
+          return readInteger(rank, at, work.members.emplace_back().rank,
+                             {0, schedule.ranks - 1});
+        });
+  };
+  auto ofEach = [&](auto read) {
+    return [&work, read](const Value &value, const JsonPath &at) {
+      auto readMember = [&](const Value &value, const JsonPath &at, size_t i) {
+        return read(value, at, work.members[i]);
+      };
+      return readEach(value, at, readMember, work.members.size(), "members");
+    };
+  };
+  auto mostOf = [&](const Work::Member &member) {
+    return static_cast<int64_t>(schedule.order[member.rank].size());
+  };
+  auto readPosted = [&](const Value &value, const JsonPath &at,
+                        Work::Member &member) {
+    return readInteger(value, at, member.posted, {0, mostOf(member)});
+  };
+  auto readWaited = [&](const Value &value, const JsonPath &at,
+                        Work::Member &member) {
+    return readInteger(value, at, member.waited,
+                       {member.posted, mostOf(member)});
+  };
+  auto readLeft = [&](const Value &value, const JsonPath &at,
+                      Work::Member &member) -> llvm::Error {
+    const std::optional<double> share = value.getAsNumber();
+    if (!share || !(*share >= 0 && *share < 1) ||
+        (*share > 0 && member.posted == 0))
+      return refuseAt(at,
+                      "expects a share of the task before its post, at "
+                      "least 0 and below 1, found {0}",
+                      show(value));
+    member.left = *share;
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = readObject(
+          value, place,
+          {required({"kind", readKind}),
+           required({"of", readName}),
+           required({"bytes", integer(work.bytes, anySize)}),
+           required({"ranks", readRanks}),
+           required({"posted", ofEach(readPosted)}),
+           required({"waited", ofEach(readWaited)}),
+           {"left", ofEach(readLeft)},
+           {"time", readTime},
+           {"replicas", integer(work.replicas, {1, int64_t(1) << 20})},
+           {"needs", readNeeds},
+           {"stash", readStash}}))
     return error;
   if (work.on == Resource::Link &&
       (work.members.size() != 2 || work.replicas > 1 ||
@@ -183,20 +156,8 @@ llvm::Error plan::readWorks(const Value &value, const JsonPath &place,
   if (!plan.lists.empty())
     return refuseAt(place, "their places are between tasks, and instructions "
                            "have messages there too: leave out one of both");
-  const Array *list = nullptr;
-  if (llvm::Error error = readArray(value, place, list))
-    return error;
-  for (auto [i, entry] : llvm::enumerate(*list)) {
-    const Object *object = nullptr;
-    JsonPath at = place.at(i);
-    if (llvm::Error error =
-            readObject(entry, at,
-                       {"kind", "of", "bytes", "ranks", "posted", "waited",
-                        "left", "time", "replicas", "needs", "stash"},
-                       object))
-      return error;
-    if (llvm::Error error = readWork(*object, at, plan))
-      return error;
-  }
-  return llvm::Error::success();
+  return readEach(value, place,
+                  [&](const Value &work, const JsonPath &at, size_t) {
+                    return readWork(work, at, plan);
+                  });
 }
