@@ -55,3 +55,20 @@ DepthFirst::Step DepthFirst::operator[](int64_t step) const {
   return {static_cast<int32_t>(within / size),
           static_cast<int32_t>(first + within % size)};
 }
+
+llvm::ArrayRef<PolicyParameter> DepthFirstPolicy::parameters() const {
+  static constexpr PolicyParameter all[] = {
+      {"group", "micro-batches that go through all loops before the next ones "
+                "(default: as many as ranks, or the next larger number that "
+                "works)"}};
+  return all;
+}
+
+llvm::Expected<Placement>
+DepthFirstPolicy::placeStages(const ScheduleOptions &options) const {
+  if (llvm::Error error = checkLoops(options, 0))
+    return error;
+  if (llvm::Error error = DepthFirst::checkGroup(*this, options))
+    return error;
+  return loopPlacement(options.stages, options.ranks);
+}

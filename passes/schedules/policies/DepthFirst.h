@@ -53,6 +53,18 @@ public:
   const int64_t ranks, loops, microBatches, group;
 };
 
+/// A policy that trains in these groups.
+class DepthFirstPolicy : public Policy {
+public:
+  ScheduleOptions example() const override { return {2, 4, 4}; }
+  int64_t defaultLoops() const override { return 2; }
+  llvm::ArrayRef<PolicyParameter> parameters() const override;
+
+protected:
+  llvm::Expected<Placement>
+  placeStages(const ScheduleOptions &options) const override;
+};
+
 } // namespace pipewright::schedules
 
 #endif // PIPEWRIGHT_PASSES_SCHEDULES_POLICIES_DEPTHFIRST_H

@@ -23,8 +23,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedules/Policy.h"
-
 #include "passes/schedules/policies/DepthFirst.h"
 
 #include <algorithm>
@@ -33,7 +31,7 @@ using namespace pipewright::schedules;
 
 namespace {
 
-class Interleaved final : public Policy {
+class Interleaved final : public DepthFirstPolicy {
 public:
   llvm::StringRef name() const override { return "interleaved"; }
   llvm::StringRef summary() const override {
@@ -48,15 +46,6 @@ public:
   llvm::StringRef memoryFormula() const override {
     return "2(P-r-1)+(v-1)N+1 stashes, each of one stage, on rank r, for "
            "groups of N micro-batches; at most v*M";
-  }
-  ScheduleOptions example() const override { return {2, 4, 4}; }
-  int64_t defaultLoops() const override { return 2; }
-  llvm::ArrayRef<PolicyParameter> parameters() const override {
-    static constexpr PolicyParameter all[] = {
-        {"group", "micro-batches that go through all loops before the next "
-                  "ones (default: as many as ranks, or the next larger number "
-                  "that works)"}};
-    return all;
   }
 
   /// With fewer micro-batches than ranks, each loop but the last waits for the
@@ -77,15 +66,6 @@ public:
   }
 
 protected:
-  llvm::Expected<Placement>
-  placeStages(const ScheduleOptions &options) const override {
-    if (llvm::Error error = checkLoops(options, 0))
-      return error;
-    if (llvm::Error error = DepthFirst::checkGroup(*this, options))
-      return error;
-    return loopPlacement(options.stages, options.ranks);
-  }
-
   std::vector<Task> orderOfRank(const Schedule &schedule,
                                 const ScheduleOptions &options,
                                 int32_t rank) const override {

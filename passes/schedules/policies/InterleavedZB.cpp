@@ -19,8 +19,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/schedules/Policy.h"
-
 #include "passes/schedules/policies/DepthFirst.h"
 
 #include <algorithm>
@@ -29,7 +27,7 @@ using namespace pipewright::schedules;
 
 namespace {
 
-class InterleavedZB final : public Policy {
+class InterleavedZB final : public DepthFirstPolicy {
 public:
   llvm::StringRef name() const override { return "interleaved-zb"; }
   llvm::StringRef summary() const override {
@@ -46,16 +44,7 @@ public:
     return "P+(v-1)N stashes, each of one stage and held until W, on every "
            "rank, for groups of N micro-batches; at most v*M";
   }
-  ScheduleOptions example() const override { return {2, 4, 4}; }
-  int64_t defaultLoops() const override { return 2; }
   bool splitsBackward() const override { return true; }
-  llvm::ArrayRef<PolicyParameter> parameters() const override {
-    static constexpr PolicyParameter all[] = {
-        {"group", "micro-batches that go through all loops before the next "
-                  "ones (default: as many as ranks, or the next larger number "
-                  "that works)"}};
-    return all;
-  }
 
   std::optional<double> stepTime(const ScheduleOptions &options,
                                  const UnitTimes &times) const override {
@@ -76,15 +65,6 @@ public:
   }
 
 protected:
-  llvm::Expected<Placement>
-  placeStages(const ScheduleOptions &options) const override {
-    if (llvm::Error error = checkLoops(options, 0))
-      return error;
-    if (llvm::Error error = DepthFirst::checkGroup(*this, options))
-      return error;
-    return loopPlacement(options.stages, options.ranks);
-  }
-
   std::vector<Task> orderOfRank(const Schedule &schedule,
                                 const ScheduleOptions &options,
                                 int32_t rank) const override {
