@@ -107,13 +107,9 @@ struct FoldConstants : RewritePattern {
   }
 };
 
-struct RecognizeCausalMask : OpRewritePattern<ConstantOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ConstantOp op,
-                                PatternRewriter &rewriter) const override {
-    return replaceByMask(op, op.getValue(), rewriter);
-  }
-};
+LogicalResult recognizeCausalMask(ConstantOp op, PatternRewriter &rewriter) {
+  return replaceByMask(op, op.getValue(), rewriter);
+}
 
 /// Replaces `op` by one of its operands if the types agree.
 LogicalResult replaceByOperand(Operation *op, Value operand,
@@ -141,73 +137,57 @@ struct RemoveNeutral : OpRewritePattern<OpTy> {
 };
 
 /// `pow` with an exponent that has an op of its own.
-struct ExpandPower : OpRewritePattern<PowOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(PowOp op,
-                                PatternRewriter &rewriter) const override {
-    std::optional<double> exponent = splatValue(op.getRhs());
-    Value base = op.getLhs();
-    if (!exponent || base.getType() != op.getResult().getType())
-      return failure();
-    if (*exponent == 2.0) {
-      rewriter.replaceOpWithNewOp<MulOp>(op, base, base);
-      return success();
-    }
-    if (*exponent == 0.5) {
-      rewriter.replaceOpWithNewOp<SqrtOp>(op, base);
-      return success();
-    }
+LogicalResult expandPower(PowOp op, PatternRewriter &rewriter) {
+  std::optional<double> exponent = splatValue(op.getRhs());
+  Value base = op.getLhs();
+  if (!exponent || base.getType() != op.getResult().getType())
     return failure();
-  }
-};
-
-struct SimplifyWhere : OpRewritePattern<WhereOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(WhereOp op,
-                                PatternRewriter &rewriter) const override {
-    if (op.getA() == op.getB())
-      return replaceByOperand(op, op.getA(), rewriter);
-    if (std::optional<double> condition = splatValue(op.getCond()))
-      return replaceByOperand(op, *condition ? op.getA() : op.getB(), rewriter);
-    // where(not c, a, b) is where(c, b, a).
-    auto negation = op.getCond().getDefiningOp<LogicalNotOp>();
-    if (!negation)
-      return failure();
-    rewriter.replaceOpWithNewOp<WhereOp>(op, negation.getX(), op.getB(),
-                                         op.getA());
+  if (*exponent == 2.0) {
+    rewriter.replaceOpWithNewOp<MulOp>(op, base, base);
     return success();
   }
-};
+  if (*exponent == 0.5) {
+    rewriter.replaceOpWithNewOp<SqrtOp>(op, base);
+    return success();
+  }
+  return failure();
+}
 
-struct RemoveDoubleNot : OpRewritePattern<LogicalNotOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(LogicalNotOp op,
-                                PatternRewriter &rewriter) const override {
-    auto inner = op.getX().getDefiningOp<LogicalNotOp>();
-    if (!inner)
-      return failure();
+LogicalResult simplifyWhere(WhereOp op, PatternRewriter &rewriter) {
+  if (op.getA() == op.getB())
+    return replaceByOperand(op, op.getA(), rewriter);
+  if (std::optional<double> condition = splatValue(op.getCond()))
+    return replaceByOperand(op, *condition ? op.getA() : op.getB(), rewriter);
+  // where(not c, a, b) is where(c, b, a).
+  auto negation = op.getCond().getDefiningOp<LogicalNotOp>();
+  if (!negation)
+    return failure();
+  rewriter.replaceOpWithNewOp<WhereOp>(op, negation.getX(), op.getB(),
+                                       op.getA());
+  return success();
+}
+
+LogicalResult removeDoubleNot(LogicalNotOp op, PatternRewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<LogicalNotOp>();
+  if (!inner)
+    return failure();
+  rewriter.replaceOp(op, inner.getX());
+  return success();
+}
+
+/// Truth values that took a way round through numbers.
+LogicalResult removeCastOfBool(CastOp op, PatternRewriter &rewriter) {
+  auto inner = op.getX().getDefiningOp<CastOp>();
+  if (!inner || !inner.getX().getType().getElementType().isInteger(1))
+    return failure();
+  if (op.getResult().getType() == inner.getX().getType()) {
     rewriter.replaceOp(op, inner.getX());
     return success();
   }
-};
-
-/// Truth values that took a way round through numbers.
-struct RemoveCastOfBool : OpRewritePattern<CastOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(CastOp op,
-                                PatternRewriter &rewriter) const override {
-    auto inner = op.getX().getDefiningOp<CastOp>();
-    if (!inner || !inner.getX().getType().getElementType().isInteger(1))
-      return failure();
-    if (op.getResult().getType() == inner.getX().getType()) {
-      rewriter.replaceOp(op, inner.getX());
-      return success();
-    }
-    rewriter.replaceOpWithNewOp<CastOp>(op, op.getResult().getType(),
-                                        inner.getX());
-    return success();
-  }
-};
+  rewriter.replaceOpWithNewOp<CastOp>(op, op.getResult().getType(),
+                                      inner.getX());
+  return success();
+}
 
 /// A transposition of a matrix is a flag of the product.
 struct TransposeIntoMatmul : OpRewritePattern<MatmulOp> {
@@ -341,9 +321,14 @@ struct Simplify : impl::NNSimplifyBase<Simplify> {
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<FoldConstants, RecognizeCausalMask, ExpandPower, SimplifyWhere,
-                 RemoveDoubleNot, RemoveCastOfBool, TransposeIntoMatmul,
-                 CancelTransposes>(&getContext());
+    patterns
+        .add<FoldConstants, TransposeIntoMatmul, CancelTransposes>(
+            &getContext())
+        .add(recognizeCausalMask)
+        .add(expandPower)
+        .add(simplifyWhere)
+        .add(removeDoubleNot)
+        .add(removeCastOfBool);
     patterns.add<RemoveNeutral<AddOp, true>, RemoveNeutral<SubOp, false>>(
         &getContext(), 0.0);
     patterns

@@ -351,23 +351,19 @@ LogicalResult FuseAttention::matchAndRewrite(MatmulOp op,
 }
 
 /// A mask that nothing trained goes into needs no gradient.
-struct DropMaskGradient : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AttentionOp op,
-                                PatternRewriter &rewriter) const override {
-    if (!op.getMaskGradient() || isTrained(op.getMask()))
-      return failure();
-    rewriter.modifyOpInPlace(op, [&] { op.setMaskGradient(false); });
-    return success();
-  }
-};
+LogicalResult dropMaskGradient(AttentionOp op, PatternRewriter &rewriter) {
+  if (!op.getMaskGradient() || isTrained(op.getMask()))
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.setMaskGradient(false); });
+  return success();
+}
 
 } // namespace
 
 void populateAttentionPatterns(RewritePatternSet &patterns,
                                int64_t longestVector) {
   patterns.add<FuseAttention>(patterns.getContext(), longestVector);
-  patterns.add<DropMaskGradient>(patterns.getContext());
+  patterns.add(dropMaskGradient);
 }
 
 } // namespace pipewright::nn

@@ -134,28 +134,24 @@ Value findGate(Value value, Value &x, GeluApproximation &approximation) {
 /// Tried on every product, so that the last multiplication or division is
 /// found whatever it is.
 template <typename OpTy>
-struct FuseGelu : OpRewritePattern<OpTy> {
-  using OpRewritePattern<OpTy>::OpRewritePattern;
-  LogicalResult matchAndRewrite(OpTy op,
-                                PatternRewriter &rewriter) const override {
-    Value x;
-    GeluApproximation approximation;
-    Value gate = findGate(op.getResult(), x, approximation);
-    if (!gate || x.getType() != op.getResult().getType())
-      return failure();
-    Product product{x, gate};
-    if (!product.match(op.getResult()) || product.xCount != 1 ||
-        product.gateCount != 1 || !isNear(product.factor, 0.5))
-      return failure();
-    rewriter.replaceOpWithNewOp<GeluOp>(op, x, approximation);
-    return success();
-  }
-};
+LogicalResult fuseGelu(OpTy op, PatternRewriter &rewriter) {
+  Value x;
+  GeluApproximation approximation;
+  Value gate = findGate(op.getResult(), x, approximation);
+  if (!gate || x.getType() != op.getResult().getType())
+    return failure();
+  Product product{x, gate};
+  if (!product.match(op.getResult()) || product.xCount != 1 ||
+      product.gateCount != 1 || !isNear(product.factor, 0.5))
+    return failure();
+  rewriter.replaceOpWithNewOp<GeluOp>(op, x, approximation);
+  return success();
+}
 
 } // namespace
 
 void populateGeluPatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseGelu<MulOp>, FuseGelu<DivOp>>(patterns.getContext());
+  patterns.add(fuseGelu<MulOp>).add(fuseGelu<DivOp>);
 }
 
 } // namespace pipewright::nn

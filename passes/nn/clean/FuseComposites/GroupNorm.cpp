@@ -50,53 +50,47 @@ int64_t groupsOf(RankedTensorType rows, RankedTensorType image) {
   return groups > 0 && channels % groups == 0 ? groups : 0;
 }
 
-struct FuseGroupNorm : OpRewritePattern<AddOp> {
-  using OpRewritePattern::OpRewritePattern;
+/// Whether it does nothing but normalize, and nobody reads its statistics.
+bool isPlain(LayerNormOp norm) {
+  return scalarOf(norm.getScale()) == 1.0 && scalarOf(norm.getBias()) == 0.0 &&
+         norm.getMean().use_empty() && norm.getRstd().use_empty();
+}
 
-  LogicalResult matchAndRewrite(AddOp op,
-                                PatternRewriter &rewriter) const override {
-    RankedTensorType image = typeOf(op.getResult());
-    if (image.getRank() < 3)
-      return failure();
-    for (auto [scaled, bias] : operandOrders<AddOp>(op.getResult()))
-      for (auto [normalized, scale] : operandOrders<MulOp>(scaled)) {
-        if (!scaled.hasOneUse() || normalized.getType() != image ||
-            !isPerChannel(scale, image) || !isPerChannel(bias, image))
-          continue;
-        Value rows = behindViews(normalized);
-        auto norm = rows ? rows.getDefiningOp<LayerNormOp>() : nullptr;
-        if (!norm || !isPlain(norm) || !rows.hasOneUse())
-          continue;
-        int64_t groups = groupsOf(norm.getX().getType(), image);
-        if (groups == 0)
-          continue;
-        Value x = norm.getX();
-        if (auto view = x.getDefiningOp<ReshapeOp>())
-          x = view.getX();
-        if (x.getType() != image)
-          x = ReshapeOp::create(rewriter, op.getLoc(), image, norm.getX());
-        auto fused = GroupNormOp::create(
-            rewriter, op.getLoc(), x, asVector(rewriter, scale),
-            asVector(rewriter, bias), rewriter.getI64IntegerAttr(groups),
-            norm.getEpsilonAttr());
-        rewriter.replaceOp(op, fused.getY());
-        return success();
-      }
+LogicalResult fuseGroupNorm(AddOp op, PatternRewriter &rewriter) {
+  RankedTensorType image = typeOf(op.getResult());
+  if (image.getRank() < 3)
     return failure();
-  }
-
-  /// Whether it does nothing but normalize, and nobody reads its statistics.
-  static bool isPlain(LayerNormOp norm) {
-    return scalarOf(norm.getScale()) == 1.0 &&
-           scalarOf(norm.getBias()) == 0.0 && norm.getMean().use_empty() &&
-           norm.getRstd().use_empty();
-  }
-};
+  for (auto [scaled, bias] : operandOrders<AddOp>(op.getResult()))
+    for (auto [normalized, scale] : operandOrders<MulOp>(scaled)) {
+      if (!scaled.hasOneUse() || normalized.getType() != image ||
+          !isPerChannel(scale, image) || !isPerChannel(bias, image))
+        continue;
+      Value rows = behindViews(normalized);
+      auto norm = rows ? rows.getDefiningOp<LayerNormOp>() : nullptr;
+      if (!norm || !isPlain(norm) || !rows.hasOneUse())
+        continue;
+      int64_t groups = groupsOf(norm.getX().getType(), image);
+      if (groups == 0)
+        continue;
+      Value x = norm.getX();
+      if (auto view = x.getDefiningOp<ReshapeOp>())
+        x = view.getX();
+      if (x.getType() != image)
+        x = ReshapeOp::create(rewriter, op.getLoc(), image, norm.getX());
+      auto fused = GroupNormOp::create(
+          rewriter, op.getLoc(), x, asVector(rewriter, scale),
+          asVector(rewriter, bias), rewriter.getI64IntegerAttr(groups),
+          norm.getEpsilonAttr());
+      rewriter.replaceOp(op, fused.getY());
+      return success();
+    }
+  return failure();
+}
 
 } // namespace
 
 void populateGroupNormPatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseGroupNorm>(patterns.getContext());
+  patterns.add(fuseGroupNorm);
 }
 
 } // namespace pipewright::nn

@@ -120,29 +120,24 @@ Value buildHeads(PatternRewriter &rewriter, const Repeated &found,
   return reshaped(rewriter, heads, shape);
 }
 
-struct ShareHeads : OpRewritePattern<AttentionOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AttentionOp op,
-                                PatternRewriter &rewriter) const override {
-    std::optional<Repeated> k = findRepeated(op.getK());
-    std::optional<Repeated> v = findRepeated(op.getV());
-    if (!k || !v || k->times != v->times ||
-        shapeOf(op.getK())[1] % k->times != 0)
-      return failure();
-    Value sharedK = buildHeads(rewriter, *k, op.getK());
-    Value sharedV = buildHeads(rewriter, *v, op.getV());
-    rewriter.modifyOpInPlace(op, [&] {
-      op.getKMutable().assign(sharedK);
-      op.getVMutable().assign(sharedV);
-    });
-    return success();
-  }
-};
+LogicalResult shareHeads(AttentionOp op, PatternRewriter &rewriter) {
+  std::optional<Repeated> k = findRepeated(op.getK());
+  std::optional<Repeated> v = findRepeated(op.getV());
+  if (!k || !v || k->times != v->times || shapeOf(op.getK())[1] % k->times != 0)
+    return failure();
+  Value sharedK = buildHeads(rewriter, *k, op.getK());
+  Value sharedV = buildHeads(rewriter, *v, op.getV());
+  rewriter.modifyOpInPlace(op, [&] {
+    op.getKMutable().assign(sharedK);
+    op.getVMutable().assign(sharedV);
+  });
+  return success();
+}
 
 } // namespace
 
 void populateGroupedHeadsPatterns(RewritePatternSet &patterns) {
-  patterns.add<ShareHeads>(patterns.getContext());
+  patterns.add(shareHeads);
 }
 
 } // namespace pipewright::nn

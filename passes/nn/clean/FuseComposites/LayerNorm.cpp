@@ -82,34 +82,30 @@ bool isRow(Value value, int64_t size) {
          type.getShape().back() == size;
 }
 
-struct FuseLayerNorm : OpRewritePattern<AddOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AddOp op,
-                                PatternRewriter &rewriter) const override {
-    for (auto [scaled, bias] : operandOrders<AddOp>(op.getResult()))
-      for (auto [normalized, scale] : operandOrders<MulOp>(scaled)) {
-        double epsilon = 0;
-        Value x = matchNormalized(normalized, epsilon);
-        if (!x || x.getType() != op.getResult().getType())
-          continue;
-        int64_t size = cast<RankedTensorType>(x.getType()).getShape().back();
-        if (!isRow(scale, size) || !isRow(bias, size))
-          continue;
-        auto norm = LayerNormOp::create(
-            rewriter, op.getLoc(), x, asVector(rewriter, scale),
-            asVector(rewriter, bias),
-            rewriter.getF32FloatAttr(static_cast<float>(epsilon)));
-        rewriter.replaceOp(op, norm.getY());
-        return success();
-      }
-    return failure();
-  }
-};
+LogicalResult fuseLayerNorm(AddOp op, PatternRewriter &rewriter) {
+  for (auto [scaled, bias] : operandOrders<AddOp>(op.getResult()))
+    for (auto [normalized, scale] : operandOrders<MulOp>(scaled)) {
+      double epsilon = 0;
+      Value x = matchNormalized(normalized, epsilon);
+      if (!x || x.getType() != op.getResult().getType())
+        continue;
+      int64_t size = cast<RankedTensorType>(x.getType()).getShape().back();
+      if (!isRow(scale, size) || !isRow(bias, size))
+        continue;
+      auto norm = LayerNormOp::create(
+          rewriter, op.getLoc(), x, asVector(rewriter, scale),
+          asVector(rewriter, bias),
+          rewriter.getF32FloatAttr(static_cast<float>(epsilon)));
+      rewriter.replaceOp(op, norm.getY());
+      return success();
+    }
+  return failure();
+}
 
 } // namespace
 
 void populateLayerNormPatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseLayerNorm>(patterns.getContext());
+  patterns.add(fuseLayerNorm);
 }
 
 } // namespace pipewright::nn

@@ -33,61 +33,49 @@ Value matchOnePlus(Value value) {
   return Value();
 }
 
-struct FuseLog : OpRewritePattern<LogOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(LogOp op,
-                                PatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    if (auto sigmoid = op.getX().getDefiningOp<SigmoidOp>()) {
-      Value negated = NegOp::create(rewriter, loc, sigmoid.getX());
-      rewriter.replaceOpWithNewOp<NegOp>(
-          op, SoftplusOp::create(rewriter, loc, negated));
-      return success();
-    }
-    if (Value x = matchComplement(op.getX());
-        x && x.getType() == op.getResult().getType()) {
-      rewriter.replaceOpWithNewOp<NegOp>(op,
-                                         SoftplusOp::create(rewriter, loc, x));
-      return success();
-    }
-    Value x = matchOnePlus(op.getX());
-    if (!x)
-      return failure();
-    if (auto exponential = x.getDefiningOp<ExpOp>())
-      rewriter.replaceOpWithNewOp<SoftplusOp>(op, exponential.getX());
-    else
-      rewriter.replaceOpWithNewOp<Log1pOp>(op, x);
+LogicalResult fuseLog(LogOp op, PatternRewriter &rewriter) {
+  Location loc = op.getLoc();
+  if (auto sigmoid = op.getX().getDefiningOp<SigmoidOp>()) {
+    Value negated = NegOp::create(rewriter, loc, sigmoid.getX());
+    rewriter.replaceOpWithNewOp<NegOp>(
+        op, SoftplusOp::create(rewriter, loc, negated));
     return success();
   }
-};
+  if (Value x = matchComplement(op.getX());
+      x && x.getType() == op.getResult().getType()) {
+    rewriter.replaceOpWithNewOp<NegOp>(op,
+                                       SoftplusOp::create(rewriter, loc, x));
+    return success();
+  }
+  Value x = matchOnePlus(op.getX());
+  if (!x)
+    return failure();
+  if (auto exponential = x.getDefiningOp<ExpOp>())
+    rewriter.replaceOpWithNewOp<SoftplusOp>(op, exponential.getX());
+  else
+    rewriter.replaceOpWithNewOp<Log1pOp>(op, x);
+  return success();
+}
 
 /// 1 - erf(x)
-struct FuseErfc : OpRewritePattern<SubOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(SubOp op,
-                                PatternRewriter &rewriter) const override {
-    auto erf = op.getRhs().getDefiningOp<ErfOp>();
-    if (!erf || scalarOf(op.getLhs()) != 1.0 ||
-        erf.getType() != op.getResult().getType())
-      return failure();
-    rewriter.replaceOpWithNewOp<ErfcOp>(op, erf.getX());
-    return success();
-  }
-};
+LogicalResult fuseErfc(SubOp op, PatternRewriter &rewriter) {
+  auto erf = op.getRhs().getDefiningOp<ErfOp>();
+  if (!erf || scalarOf(op.getLhs()) != 1.0 ||
+      erf.getType() != op.getResult().getType())
+    return failure();
+  rewriter.replaceOpWithNewOp<ErfcOp>(op, erf.getX());
+  return success();
+}
 
 /// e^x - 1
-struct FuseExpm1 : OpRewritePattern<SubOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(SubOp op,
-                                PatternRewriter &rewriter) const override {
-    auto exponential = op.getLhs().getDefiningOp<ExpOp>();
-    if (!exponential || scalarOf(op.getRhs()) != 1.0 ||
-        exponential.getType() != op.getResult().getType())
-      return failure();
-    rewriter.replaceOpWithNewOp<Expm1Op>(op, exponential.getX());
-    return success();
-  }
-};
+LogicalResult fuseExpm1(SubOp op, PatternRewriter &rewriter) {
+  auto exponential = op.getLhs().getDefiningOp<ExpOp>();
+  if (!exponential || scalarOf(op.getRhs()) != 1.0 ||
+      exponential.getType() != op.getResult().getType())
+    return failure();
+  rewriter.replaceOpWithNewOp<Expm1Op>(op, exponential.getX());
+  return success();
+}
 
 /// Whether `value` is a multiple of the mean of (x - mean(x))^2.
 bool isVariance(Value value) {
@@ -104,52 +92,47 @@ bool isVariance(Value value) {
 }
 
 /// A standard deviation of 0 has the gradient 0.
-struct SafeDeviation : OpRewritePattern<SqrtOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(SqrtOp op,
-                                PatternRewriter &rewriter) const override {
-    if (!isVariance(op.getX()))
-      return failure();
-    Location loc = op.getLoc();
-    Value zero = createScalar(rewriter, loc, 0.0);
-    Value isZero =
-        CompareOp::create(rewriter, loc, op.getX(), zero, ComparePredicate::Eq);
-    Value safe = WhereOp::create(rewriter, loc, isZero,
-                                 createScalar(rewriter, loc, 1.0), op.getX());
-    Value root = SqrtOp::create(rewriter, loc, safe);
-    rewriter.replaceOpWithNewOp<WhereOp>(op, isZero, zero, root);
-    return success();
-  }
-};
+LogicalResult makeDeviationSafe(SqrtOp op, PatternRewriter &rewriter) {
+  if (!isVariance(op.getX()))
+    return failure();
+  Location loc = op.getLoc();
+  Value zero = createScalar(rewriter, loc, 0.0);
+  Value isZero =
+      CompareOp::create(rewriter, loc, op.getX(), zero, ComparePredicate::Eq);
+  Value safe = WhereOp::create(rewriter, loc, isZero,
+                               createScalar(rewriter, loc, 1.0), op.getX());
+  Value root = SqrtOp::create(rewriter, loc, safe);
+  rewriter.replaceOpWithNewOp<WhereOp>(op, isZero, zero, root);
+  return success();
+}
 
 /// max(sqrt(x), bound) as sqrt(max(x, bound^2)): no root of 0 is
 /// differentiated.
-struct BoundBelowRoot : OpRewritePattern<MaximumOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(MaximumOp op,
-                                PatternRewriter &rewriter) const override {
-    for (auto [value, constant] : operandOrders<MaximumOp>(op.getResult())) {
-      auto root = value.getDefiningOp<SqrtOp>();
-      std::optional<double> bound = scalarOf(constant);
-      // The square must be a normal number.
-      if (!root || !bound || *bound < 1e-18 || *bound > 1e18 ||
-          root.getType() != op.getResult().getType())
-        continue;
-      Location loc = op.getLoc();
-      Value square = createScalar(rewriter, loc, *bound * *bound);
-      rewriter.replaceOpWithNewOp<SqrtOp>(
-          op, MaximumOp::create(rewriter, loc, root.getX(), square));
-      return success();
-    }
-    return failure();
+LogicalResult boundBelowRoot(MaximumOp op, PatternRewriter &rewriter) {
+  for (auto [value, constant] : operandOrders<MaximumOp>(op.getResult())) {
+    auto root = value.getDefiningOp<SqrtOp>();
+    std::optional<double> bound = scalarOf(constant);
+    // The square must be a normal number.
+    if (!root || !bound || *bound < 1e-18 || *bound > 1e18 ||
+        root.getType() != op.getResult().getType())
+      continue;
+    Location loc = op.getLoc();
+    Value square = createScalar(rewriter, loc, *bound * *bound);
+    rewriter.replaceOpWithNewOp<SqrtOp>(
+        op, MaximumOp::create(rewriter, loc, root.getX(), square));
+    return success();
   }
-};
+  return failure();
+}
 
 } // namespace
 
 void populatePreciseFormPatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseLog, FuseErfc, FuseExpm1, SafeDeviation, BoundBelowRoot>(
-      patterns.getContext());
+  patterns.add(fuseLog)
+      .add(fuseErfc)
+      .add(fuseExpm1)
+      .add(makeDeviationSafe)
+      .add(boundBelowRoot);
 }
 
 } // namespace pipewright::nn

@@ -32,49 +32,37 @@ bool isSumOf(Value value, Value exponential) {
          sum.getX() == exponential;
 }
 
-struct FuseSoftmax : OpRewritePattern<DivOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(DivOp op,
-                                PatternRewriter &rewriter) const override {
-    auto exponential = op.getLhs().getDefiningOp<ExpOp>();
-    if (!exponential || !isSumOf(op.getRhs(), op.getLhs()))
-      return failure();
-    rewriter.replaceOpWithNewOp<SoftmaxOp>(op,
-                                           withoutMaximum(exponential.getX()));
-    return success();
-  }
-};
+LogicalResult fuseSoftmax(DivOp op, PatternRewriter &rewriter) {
+  auto exponential = op.getLhs().getDefiningOp<ExpOp>();
+  if (!exponential || !isSumOf(op.getRhs(), op.getLhs()))
+    return failure();
+  rewriter.replaceOpWithNewOp<SoftmaxOp>(op,
+                                         withoutMaximum(exponential.getX()));
+  return success();
+}
 
 /// ln softmax(x)
-struct FuseLogOfSoftmax : OpRewritePattern<LogOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(LogOp op,
-                                PatternRewriter &rewriter) const override {
-    auto softmax = op.getX().getDefiningOp<SoftmaxOp>();
-    if (!softmax || softmax.getSafe())
-      return failure();
-    rewriter.replaceOpWithNewOp<LogSoftmaxOp>(op, softmax.getX());
-    return success();
-  }
-};
+LogicalResult fuseLogOfSoftmax(LogOp op, PatternRewriter &rewriter) {
+  auto softmax = op.getX().getDefiningOp<SoftmaxOp>();
+  if (!softmax || softmax.getSafe())
+    return failure();
+  rewriter.replaceOpWithNewOp<LogSoftmaxOp>(op, softmax.getX());
+  return success();
+}
 
 /// x - ln sum(e^x)
-struct FuseLogSoftmax : OpRewritePattern<SubOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(SubOp op,
-                                PatternRewriter &rewriter) const override {
-    auto log = op.getRhs().getDefiningOp<LogOp>();
-    if (!log)
-      return failure();
-    auto sum = log.getX().getDefiningOp<ReduceSumOp>();
-    auto exponential = sum ? sum.getX().getDefiningOp<ExpOp>() : ExpOp();
-    if (!exponential || !isSumOf(log.getX(), exponential) ||
-        exponential.getX() != op.getLhs())
-      return failure();
-    rewriter.replaceOpWithNewOp<LogSoftmaxOp>(op, withoutMaximum(op.getLhs()));
-    return success();
-  }
-};
+LogicalResult fuseLogSoftmax(SubOp op, PatternRewriter &rewriter) {
+  auto log = op.getRhs().getDefiningOp<LogOp>();
+  if (!log)
+    return failure();
+  auto sum = log.getX().getDefiningOp<ReduceSumOp>();
+  auto exponential = sum ? sum.getX().getDefiningOp<ExpOp>() : ExpOp();
+  if (!exponential || !isSumOf(log.getX(), exponential) ||
+      exponential.getX() != op.getLhs())
+    return failure();
+  rewriter.replaceOpWithNewOp<LogSoftmaxOp>(op, withoutMaximum(op.getLhs()));
+  return success();
+}
 
 /// Whether `condition` is that `value` is NaN (or, `negated`, that it is not):
 /// what differs from itself.
@@ -89,31 +77,29 @@ bool isNaNTest(Value condition, Value value, bool negated) {
 
 /// where(isnan(softmax(x)), 0, softmax(x)): rows without a key are zeros. The
 /// gradient is then 0 as well, not NaN.
-struct FuseSafeSoftmax : OpRewritePattern<WhereOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(WhereOp op,
-                                PatternRewriter &rewriter) const override {
-    for (bool negated : {false, true}) {
-      Value zero = negated ? op.getB() : op.getA();
-      Value kept = negated ? op.getA() : op.getB();
-      auto softmax = kept.getDefiningOp<SoftmaxOp>();
-      if (!softmax || scalarOf(zero) != 0.0 ||
-          kept.getType() != op.getResult().getType() ||
-          !isNaNTest(op.getCond(), kept, negated))
-        continue;
-      rewriter.replaceOpWithNewOp<SoftmaxOp>(op, softmax.getX(),
-                                             /*safe=*/true);
-      return success();
-    }
-    return failure();
+LogicalResult fuseSafeSoftmax(WhereOp op, PatternRewriter &rewriter) {
+  for (bool negated : {false, true}) {
+    Value zero = negated ? op.getB() : op.getA();
+    Value kept = negated ? op.getA() : op.getB();
+    auto softmax = kept.getDefiningOp<SoftmaxOp>();
+    if (!softmax || scalarOf(zero) != 0.0 ||
+        kept.getType() != op.getResult().getType() ||
+        !isNaNTest(op.getCond(), kept, negated))
+      continue;
+    rewriter.replaceOpWithNewOp<SoftmaxOp>(op, softmax.getX(),
+                                           /*safe=*/true);
+    return success();
   }
-};
+  return failure();
+}
 
 } // namespace
 
 void populateSoftmaxPatterns(RewritePatternSet &patterns) {
-  patterns.add<FuseSoftmax, FuseLogOfSoftmax, FuseLogSoftmax, FuseSafeSoftmax>(
-      patterns.getContext());
+  patterns.add(fuseSoftmax)
+      .add(fuseLogOfSoftmax)
+      .add(fuseLogSoftmax)
+      .add(fuseSafeSoftmax);
 }
 
 } // namespace pipewright::nn
