@@ -111,11 +111,9 @@ static llvm::Error readChannels(const OptionSpelling &row, Given given,
   return llvm::Error::success();
 }
 
-static llvm::Error readMemory(const OptionSpelling &row, Given given,
+static llvm::Error readMemory(llvm::StringRef, llvm::StringRef text,
                               CheckOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  llvm::Expected<MemoryLimit> limit = parseMemory(given[row.name]);
+  llvm::Expected<MemoryLimit> limit = parseMemory(text);
   if (!limit)
     return limit.takeError();
   options.limit = std::move(*limit);
@@ -163,7 +161,7 @@ const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
            {{"memory", "LIMIT",
              "What a rank may keep: a number of stashes, or bytes (16GB, "
              "512MiB) where the plan has costs"},
-            readMemory}});
+            option::ifGiven(readMemory)}});
   return rows;
 }
 

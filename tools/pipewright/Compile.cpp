@@ -151,19 +151,16 @@ int compileModel(CompileOptions given, bool isTemporary) {
 
 using enum OptionSpelling::Kind;
 
-static llvm::Error readCompare(const OptionSpelling &row,
-                               const OptionValues &given,
+static llvm::Error readCompare(llvm::StringRef, llvm::StringRef text,
                                PlanOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
   llvm::SmallVector<StringRef> names;
-  given[row.name].split(names, ',');
+  text.split(names, ',');
   for (StringRef name : names) {
     options.compare.push_back(name.trim().str());
     if (options.compare.back().empty())
       return option::fail("--compare expects names of schedules with a comma "
                           "between two, but got '",
-                          given[row.name], "'");
+                          text, "'");
   }
   return llvm::Error::success();
 }
@@ -176,7 +173,7 @@ const std::vector<OptionRow<PlanOptions>> &planRows() {
             option::flag(&PlanOptions::asJson)},
            {{"compare", "NAME,NAME,...",
              "One table of these schedules instead; drawings show all of them"},
-            readCompare},
+            option::ifGiven(readCompare)},
            {{"write-onnx", "OUT.onnx",
              "Write the model with the stage of each node, for compile "
              "--balance annotated:pipewright, people and other tools"},

@@ -25,22 +25,11 @@ using namespace pipewright::tool;
 
 using enum OptionSpelling::Kind;
 
-/// A file to read or to write.
-static ReadOption<DrawOptions> file(std::string DrawOptions::*place) {
-  return [=](const OptionSpelling &row, const OptionValues &given,
-             DrawOptions &options) {
-    options.*place = given[row.name].str();
-    return given.isGiven(row.name) && given[row.name].empty()
-               ? option::fail("--", row.name,
-                              " expects a file, but got an empty name")
-               : llvm::Error::success();
-  };
-}
-
 static llvm::Error readMeasured(const OptionSpelling &row,
                                 const OptionValues &given,
                                 DrawOptions &options) {
-  if (llvm::Error error = file(&DrawOptions::measured)(row, given, options))
+  if (llvm::Error error =
+          option::file(&DrawOptions::measured)(row, given, options))
     return error;
   if (!options.measured.empty() && options.html.empty() &&
       options.trace.empty())
@@ -99,13 +88,13 @@ const std::vector<OptionRow<DrawOptions>> &tool::drawRows() {
       OptionRow<DrawOptions>>(
       Heading::Drawing,
       {{{"svg", "FILE.svg", "Draw it to scale; several on one time axis"},
-        file(&DrawOptions::svg)},
+        option::file(&DrawOptions::svg)},
        {{"pdf", "FILE.pdf",
          "The same as a PDF, made by rsvg-convert (of Debian's librsvg2-bin)"},
-        file(&DrawOptions::pdf)},
+        option::file(&DrawOptions::pdf)},
        {{"html", "FILE.html",
          "Write an interactive page; several on one time axis"},
-        file(&DrawOptions::html)},
+        option::file(&DrawOptions::html)},
        {{"title", "TEXT",
          "Above the picture, instead of the name; an empty one leaves out all "
          "words above the legend"},
@@ -125,7 +114,7 @@ const std::vector<OptionRow<DrawOptions>> &tool::drawRows() {
          .valueName = "FILE.json",
          .help = "Write the predicted step as a Chrome trace",
          .verbs = Plan},
-        file(&DrawOptions::trace)},
+        option::file(&DrawOptions::trace)},
        {{.name = "measured",
          .valueName = "TRACE.json",
          .help = "A program's own --trace, shown beside the prediction by "

@@ -59,17 +59,12 @@ static llvm::Error readStageTimes(const OptionSpelling &row,
   return llvm::Error::success();
 }
 
-static llvm::Error readOverhead(const OptionSpelling &row,
-                                const OptionValues &given,
+static llvm::Error readOverhead(llvm::StringRef name, llvm::StringRef text,
                                 EstimateOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
   double overhead = 0;
-  if (given[row.name].getAsDouble(overhead) || !(overhead >= 0) ||
-      overhead > 1e6)
-    return option::fail("--", row.name,
-                        " expects a number of at least 0, but got '",
-                        given[row.name], "'");
+  if (text.getAsDouble(overhead) || !(overhead >= 0) || overhead > 1e6)
+    return option::fail(
+        "--", name, " expects a number of at least 0, but got '", text, "'");
   options.overhead = overhead;
   return llvm::Error::success();
 }
@@ -90,7 +85,7 @@ const std::vector<OptionRow<EstimateOptions>> &estimateRows() {
              "By how many micro-batches a step is longer than a stage's tasks: "
              "P - 1 for 1f1b and gpipe, (P - 1) / v with v loops, less with "
              "split backwards (pipewright schedules NAME)"},
-            readOverhead}});
+            option::ifGiven(readOverhead)}});
   return rows;
 }
 

@@ -11,29 +11,14 @@
 using namespace pipewright;
 using namespace pipewright::tool;
 
-static llvm::Error readLimit(const OptionSpelling &row,
-                             const OptionValues &given,
+static llvm::Error readLimit(llvm::StringRef name, llvm::StringRef text,
                              ExportCommandOptions &options) {
   constexpr int64_t most = INT32_MAX;
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  if (given[row.name].getAsInteger(10, options.model.externalDataAbove) ||
+  if (text.getAsInteger(10, options.model.externalDataAbove) ||
       options.model.externalDataAbove < 0 ||
       options.model.externalDataAbove > most)
-    return option::fail("--", row.name, " expects bytes from 0 to ", most,
-                        ", but got '", given[row.name], "'");
-  return llvm::Error::success();
-}
-
-static llvm::Error readSamples(const OptionSpelling &row,
-                               const OptionValues &given,
-                               ExportCommandOptions &options) {
-  int64_t samples = 0;
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  if (llvm::Error error = option::readCount(row.name, given[row.name], samples))
-    return error;
-  options.model.import.microBatchSize = samples;
+    return option::fail("--", name, " expects bytes from 0 to ", most,
+                        ", but got '", text, "'");
   return llvm::Error::success();
 }
 
@@ -86,7 +71,9 @@ pipewright::tool::exportRows() {
       {under(Heading::Model,
              {"micro-batch-size", "B",
               "Samples in dimension 0; what the model says unless given"}),
-       readSamples},
+       option::count([](O &options) -> auto & {
+         return options.model.import.microBatchSize;
+       })},
       {under(Heading::Output,
              {"o", "OUT.onnx",
               "File to write; unless given, MODEL.trained.onnx"}),
@@ -101,7 +88,7 @@ pipewright::tool::exportRows() {
              {"external-data-above", "BYTES",
               "Weights go into a file beside a model that has more bytes "
               "(2000000000)"}),
-       readLimit}};
+       option::ifGiven(readLimit)}};
   return rows;
 }
 

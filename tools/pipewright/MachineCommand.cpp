@@ -24,14 +24,11 @@ static llvm::Error readVerb(const OptionSpelling &row,
   return llvm::Error::success();
 }
 
-static llvm::Error readName(const OptionSpelling &row,
-                            const OptionValues &given,
+static llvm::Error readName(llvm::StringRef name, llvm::StringRef text,
                             MachineOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  options.name = given[row.name].str();
+  options.name = text.str();
   if (options.measures)
-    return option::fail("--", row.name,
+    return option::fail("--", name,
                         " is for machine show: machine measure "
                         "measures the one here");
   return llvm::Error::success();
@@ -58,7 +55,7 @@ const std::vector<OptionRow<MachineOptions>> &pipewright::tool::machineRows() {
            {{"machine", "NAME",
              "Show a machine that predictions can be for, or what a FILE.json "
              "says of one, in place of the core here"},
-            readName},
+            option::ifGiven(readName)},
            {{"o", "FILE.json",
              "Write the figures to a file, to change and to give to --machine"},
             readOutput},

@@ -143,16 +143,14 @@ static llvm::Error readOptimizer(const OptionSpelling &row, Given given,
   return llvm::Error::success();
 }
 
-static llvm::Error readMatrices(const OptionSpelling &row, Given given,
+static llvm::Error readMatrices(llvm::StringRef name, llvm::StringRef text,
                                 CompileOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
   if (!options.optimizer.takesMatrices())
-    return fail("--", row.name,
+    return fail("--", name,
                 " expects an optimizer that takes matrices as a whole: "
                 "--optimizer muon");
-  options.pipelines.import.matrices = given[row.name].str();
-  return frontend::checkPattern("--" + row.name, given[row.name]);
+  options.pipelines.import.matrices = text.str();
+  return frontend::checkPattern(("--" + name).str(), text);
 }
 
 static llvm::Error readZero(const OptionSpelling &row, Given given,
@@ -206,38 +204,34 @@ static Recorded recordBucketSize(const OptionSpelling &row, Given given,
   return given[row.name].str();
 }
 
-static llvm::Error readSumGroups(const OptionSpelling &row, Given given,
+static llvm::Error readSumGroups(llvm::StringRef name, llvm::StringRef text,
                                  CompileOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
   int64_t groups = 0;
-  if (llvm::Error error = readCount(row.name, given[row.name], groups))
+  if (llvm::Error error = readCount(name, text, groups))
     return error;
   const int64_t microBatches = options.microBatches * options.replicas;
   if (!llvm::isPowerOf2_64(groups) || groups % options.replicas != 0 ||
       microBatches % groups != 0)
-    return fail("--", row.name, " ", groups,
+    return fail("--", name, " ", groups,
                 " expects a power of two that the replicas (", options.replicas,
                 ") divide, and that divides the micro-batches of all (",
                 microBatches, ")");
   if (options.target->hasStreams() && options.replicas > 2)
-    return fail("--", row.name, " ", groups, " with ", options.replicas,
+    return fail("--", name, " ", groups, " with ", options.replicas,
                 " replicas: on GPUs NCCL adds what more than two have, in an "
                 "order of its own");
   options.pipelines.scheduled.sumGroups = groups;
   return llvm::Error::success();
 }
 
-static llvm::Error readMemoryLimit(const OptionSpelling &row, Given given,
+static llvm::Error readMemoryLimit(llvm::StringRef name, llvm::StringRef text,
                                    CompileOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  std::optional<Amount> amount = readAmount(given[row.name]);
+  std::optional<Amount> amount = readAmount(text);
   if (!amount || !amount->isBytes || amount->number < 1)
-    return fail("--", row.name,
+    return fail("--", name,
                 " expects a number of bytes with its unit, such as 16GB, "
                 "1.5GiB or 512B, but got '",
-                text::shortened(given[row.name]), "'");
+                text::shortened(text), "'");
   options.memoryLimit = amount->number;
   return llvm::Error::success();
 }
@@ -283,32 +277,11 @@ static llvm::Error readTaskTimes(const OptionSpelling &row, Given given,
 // What plan.json repeats
 //===----------------------------------------------------------------------===//
 
-static Recorded recordLoops(const OptionSpelling &row, Given given,
-                            const CompileOptions &options) {
-  if (!given.isGiven(row.name))
-    return std::nullopt;
-  return options.loops;
-}
-
 static Recorded recordZero(const OptionSpelling &, Given,
                            const CompileOptions &options) {
   if (options.zero == 0)
     return std::nullopt;
   return options.zero;
-}
-
-static Recorded recordZeroBuffers(const OptionSpelling &row, Given given,
-                                  const CompileOptions &options) {
-  if (!given.isGiven(row.name))
-    return std::nullopt;
-  return int64_t(options.pipelines.scheduled.zeroBuffers);
-}
-
-static Recorded recordSumGroups(const OptionSpelling &row, Given given,
-                                const CompileOptions &options) {
-  if (!given.isGiven(row.name))
-    return std::nullopt;
-  return int64_t(options.pipelines.scheduled.sumGroups);
 }
 
 static Recorded recordRoleRules(const OptionSpelling &, Given,
@@ -327,6 +300,16 @@ static Record recordNumber(Place place) {
   return [=](const OptionSpelling &, Given,
              const CompileOptions &options) -> Recorded {
     return int64_t(std::invoke(place, options));
+  };
+}
+
+/// The same, where it was given.
+template <class Place>
+static Record recordNumberIfGiven(Place place) {
+  return [=](const OptionSpelling &row, Given given,
+             const CompileOptions &options) -> Recorded {
+    return given.isGiven(row.name) ? recordNumber(place)(row, given, options)
+                                   : std::nullopt;
   };
 }
 
@@ -375,7 +358,8 @@ static std::vector<CompileRow> sizeRows() {
        {refusedBy(Profile,
                   {"loops", "V",
                    "Stages per rank; what the schedule needs unless given"}),
-        recordLoops, count(&CompileOptions::loops)},
+        recordNumberIfGiven(&CompileOptions::loops),
+        count(&CompileOptions::loops)},
        {refusedBy(Profile,
                   {"stages", "S", "Stages; ranks x loops unless given"}),
         recordNumber(at(&StagedPipelineOptions::stages)), readStages},
@@ -410,7 +394,8 @@ static std::vector<CompileRow> sizeRows() {
                    "(--zero 2 and 3), and for whole weights (3): 4 let "
                    "interleaved schedules gather weights beside tasks",
                    "2"}),
-            recordZeroBuffers, readZeroBuffers}),
+            recordNumberIfGiven(at(&ScheduledPipelineOptions::zeroBuffers)),
+            readZeroBuffers}),
        decidedAt(Level::Scheduled,
                  {under(Heading::Expert,
                         {"bucket-size", "BYTES",
@@ -427,7 +412,8 @@ static std::vector<CompileRow> sizeRows() {
                          "bits for 1, 2, 4 ... V replicas: those of V groups "
                          "of micro-batches are added as a binary tree; takes "
                          "memory for log2(V / D) sums"}),
-                  recordSumGroups, readSumGroups}),
+                  recordNumberIfGiven(at(&ScheduledPipelineOptions::sumGroups)),
+                  ifGiven(readSumGroups)}),
        // plan.json has it of every model.
        decidedAt(Level::Import,
                  {{"micro-batch-size", "B",
@@ -512,7 +498,7 @@ static std::vector<CompileRow> trainingRows() {
                   "The most that a rank's arena may have, such as 16GB or "
                   "80GiB; --schedule auto and --remat auto choose what fits"},
                  recordGiven,
-                 readMemoryLimit}),
+                 ifGiven(readMemoryLimit)}),
       decidedAt(
           Level::Scheduled,
           {under(Heading::Expert,
@@ -542,7 +528,7 @@ static std::vector<CompileRow> trainingRows() {
             "names match; others are updated as by adamw (default: "
             "weights of products, but for the last layer)"},
            recordGiven,
-           readMatrices}),
+           ifGiven(readMatrices)}),
       decidedAt(Level::Scheduled,
                 {{"clip-norm", "X",
                   "Scale gradients down so that the norm of all together is at "

@@ -284,6 +284,28 @@ auto flagAgainst(Place place) {
   return put(place, std::not_fn(&OptionValues::isSet));
 }
 
+/// What `read(name, text, options)` makes of a row that was given.
+template <class Options>
+ReadOption<Options> ifGiven(llvm::Error (*read)(llvm::StringRef name,
+                                                llvm::StringRef text,
+                                                Options &options)) {
+  return [=](const OptionSpelling &row, Given given, Options &options) {
+    return given.isGiven(row.name) ? read(row.name, given[row.name], options)
+                                   : llvm::Error::success();
+  };
+}
+
+/// The name of a file to read or to write.
+template <class Place>
+auto file(Place place) {
+  return [=](const OptionSpelling &row, Given given, auto &options) {
+    std::invoke(place, options) = given[row.name].str();
+    return given.isGiven(row.name) && given[row.name].empty()
+               ? fail("--", row.name, " expects a file, but got an empty name")
+               : llvm::Error::success();
+  };
+}
+
 /// A count, if it was given.
 template <class Place>
 auto count(Place place) {

@@ -49,33 +49,30 @@ static bool lowersKernels(const codegen::Target &target) {
   return !passes.empty();
 }
 
-static llvm::Error readEmission(const OptionSpelling &row, Given given,
+static llvm::Error readEmission(llvm::StringRef name, llvm::StringRef text,
                                 CompileOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  std::string word = wordMeantBy(row.name, given[row.name]);
+  std::string word = wordMeantBy(name, text);
   if (llvm::is_contained(choicesOf<Level>(namesOfLevels()), word)) {
     options.emission = Emission::Level;
-    return readLevel(row.name, word, options, options.level);
+    return readLevel(name, word, options, options.level);
   }
   if (llvm::is_contained(choicesOf<Emission>(emissions), word)) {
     if (llvm::Error error =
-            readWord<Emission>(row.name, word, emissions, options.emission))
+            readWord<Emission>(name, word, emissions, options.emission))
       return error;
     if (options.emission == Emission::Llvm && !lowersKernels(*options.target))
-      return fail("--", row.name, " ", word, " expects --target ",
+      return fail("--", name, " ", word, " expects --target ",
                   codegen::namesOfTargets(lowersKernels));
     return llvm::Error::success();
   }
-  if (llvm::Error error =
-          readChoice(row.name, given[row.name], emissionNames()))
+  if (llvm::Error error = readChoice(name, text, emissionNames()))
     return error;
   options.emission = Emission::Ptx;
   auto has = [&](const codegen::Target &target) {
     return target.assembly() == word;
   };
   if (!has(*options.target))
-    return fail("--", row.name, " ", word, " expects --target ",
+    return fail("--", name, " ", word, " expects --target ",
                 codegen::namesOfTargets(has));
   return llvm::Error::success();
 }
@@ -117,7 +114,7 @@ std::vector<CompileRow> outputRows() {
            {"emit", "LEVEL",
             "Print a level, host code or a step of the kernels instead: " +
                 listOf(emissionNames())}),
-       recordNothing, readEmission},
+       recordNothing, ifGiven(readEmission)},
       {under(Heading::Expert,
              {.name = "pass-pipeline-after",
               .valueName = "LEVEL:PIPELINE",

@@ -31,96 +31,68 @@ static auto at(std::optional<int64_t> ScheduleSizes::*size) {
   return [=](ListOptions &options) -> auto & { return options.sizes.*size; };
 }
 
-static llvm::Error readTimes(const OptionSpelling &row,
-                             const OptionValues &given, ListOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  llvm::Expected<GivenTimes> times = parseTimes(given[row.name]);
+static llvm::Error readTimes(llvm::StringRef name, llvm::StringRef text,
+                             ListOptions &options) {
+  llvm::Expected<GivenTimes> times = parseTimes(text);
   if (!times)
-    return option::fail("--", row.name, " ", llvm::toString(times.takeError()));
+    return option::fail("--", name, " ", llvm::toString(times.takeError()));
   options.times.tasks = std::move(*times);
   return llvm::Error::success();
 }
 
-static llvm::Error readTimesOfStages(const OptionSpelling &row,
-                                     const OptionValues &given,
+static llvm::Error readTimesOfStages(llvm::StringRef name, llvm::StringRef text,
                                      ListOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
   if (options.times.tasks)
     return option::fail("--times and --stage-times both say what tasks take; "
                         "give one of them");
-  llvm::Expected<GivenTimes> times = readStageTimes(given[row.name]);
+  llvm::Expected<GivenTimes> times = readStageTimes(text);
   if (!times)
-    return option::fail("--", row.name, " ", llvm::toString(times.takeError()));
+    return option::fail("--", name, " ", llvm::toString(times.takeError()));
   options.times.tasks = std::move(*times);
   return llvm::Error::success();
 }
 
-static llvm::Error readLatency(const OptionSpelling &row,
-                               const OptionValues &given,
-                               ListOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  options.times.latency = parseTime(given[row.name]);
-  return options.times.latency
-             ? llvm::Error::success()
-             : option::fail("--", row.name,
-                            " expects a number, 0 or more, but got '",
-                            text::shortened(given[row.name], 48), "'");
+static llvm::Error readTime(llvm::StringRef name, llvm::StringRef text,
+                            std::optional<double> &time) {
+  time = parseTime(text);
+  return time ? llvm::Error::success()
+              : option::fail("--", name,
+                             " expects a number, 0 or more, but got '",
+                             text::shortened(text, 48), "'");
 }
 
-static llvm::Error readOffload(const OptionSpelling &row,
-                               const OptionValues &given,
+static llvm::Error readLatency(llvm::StringRef name, llvm::StringRef text,
                                ListOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  llvm::Expected<double> share = parseOffload(given[row.name]);
+  return readTime(name, text, options.times.latency);
+}
+
+static llvm::Error readOffload(llvm::StringRef name, llvm::StringRef text,
+                               ListOptions &options) {
+  llvm::Expected<double> share = parseOffload(text);
   if (!share)
-    return option::fail("--", row.name, " ", llvm::toString(share.takeError()));
+    return option::fail("--", name, " ", llvm::toString(share.takeError()));
   options.sizes.offload = *share;
   return llvm::Error::success();
 }
 
-static llvm::Error readCopyTime(const OptionSpelling &row,
-                                const OptionValues &given,
+static llvm::Error readCopyTime(llvm::StringRef name, llvm::StringRef text,
                                 ListOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  options.times.copy = parseTime(given[row.name]);
-  if (!options.times.copy)
-    return option::fail("--", row.name,
-                        " expects a number, 0 or more, but got '",
-                        text::shortened(given[row.name], 48), "'");
+  if (llvm::Error error = readTime(name, text, options.times.copy))
+    return error;
   return options.sizes.offload > 0
              ? llvm::Error::success()
-             : option::fail("--", row.name, " goes with --offload");
+             : option::fail("--", name, " goes with --offload");
 }
 
-static llvm::Error readExchangeTime(const OptionSpelling &row,
-                                    const OptionValues &given,
+static llvm::Error readExchangeTime(llvm::StringRef name, llvm::StringRef text,
                                     ListOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
-  std::optional<double> time = parseTime(given[row.name]);
-  if (!time)
-    return option::fail("--", row.name,
-                        " expects a number, 0 or more, but got '",
-                        text::shortened(given[row.name], 48), "'");
+  std::optional<double> time;
+  if (llvm::Error error = readTime(name, text, time))
+    return error;
   if (!options.sizes.sharding)
-    return option::fail("--", row.name, " goes with --zero");
+    return option::fail("--", name, " goes with --zero");
   options.sizes.sharding->exchangeSeconds = *time;
   return llvm::Error::success();
-}
-
-static llvm::Error readWrite(const OptionSpelling &row,
-                             const OptionValues &given, ListOptions &options) {
-  options.write = given[row.name].str();
-  return given.isGiven(row.name) && options.write.empty()
-             ? option::fail("--", row.name,
-                            " expects a file, but got an empty "
-                            "name")
-             : llvm::Error::success();
 }
 
 const std::vector<OptionRow<ListOptions>> &tool::listRows() {
@@ -152,30 +124,30 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
          "With --zero: what replicas take to send each other a part each of a "
          "rank's share of the model, as to sum gradients of which each keeps "
          "a part, or to gather weights; sums that all keep take twice as long"},
-        readExchangeTime},
+        option::ifGiven(readExchangeTime)},
        {{"offload", "SHARE",
          "Stashes that live in the host's memory from their forward to their "
          "backward: none, auto (as many as copies bring back in time), or at "
          "most 1% to 100% of each rank's",
          "none"},
-        readOffload},
+        option::ifGiven(readOffload)},
        {{"copy-time", "N",
          "With --offload: what a copy of a rank's stash of one micro-batch "
          "takes, to the host or back"},
-        readCopyTime},
+        option::ifGiven(readCopyTime)},
        {{"times", "F=N,B=N...",
          "What tasks take of one micro-batch: F, and B or I and W; R and U "
          "where there are any. They are of a rank's share of the model, so "
          "each "
          "of V stages takes 1/V"},
-        readTimes},
+        option::ifGiven(readTimes)},
        {{"stage-times", "FILE",
          "The same with a row for each stage: a .csv with a header (F,I,W), or "
          "a .json with a list of objects. A schedule with fewer stages takes "
          "several rows for each; one with more spreads each row evenly"},
-        readTimesOfStages},
+        option::ifGiven(readTimesOfStages)},
        {{"latency", "N", "What a message takes from rank to rank"},
-        readLatency},
+        option::ifGiven(readLatency)},
        {under(
             Heading::Output,
             {"table", "FORMAT",
@@ -185,7 +157,7 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
        {under(Heading::Output,
               {"write", "FILE",
                "Write the order to a .csv (PyTorch's) or a .json"}),
-        readWrite},
+        option::file(&ListOptions::write)},
        {under(Heading::Output,
               {.name = "json",
                .help = "Print the list as JSON, without drawings",

@@ -96,12 +96,10 @@ static llvm::Error readPrecision(const OptionSpelling &row, Given given,
   return readTargetOptions(given, options);
 }
 
-static llvm::Error readMachine(const OptionSpelling &row, Given given,
+static llvm::Error readMachine(llvm::StringRef, llvm::StringRef text,
                                CompileOptions &options) {
-  if (!given.isGiven(row.name))
-    return llvm::Error::success();
   llvm::Expected<ChosenMachine> machine =
-      chooseMachine(given[row.name], options.precision);
+      chooseMachine(text, options.precision);
   if (!machine)
     return machine.takeError();
   options.machine = std::move(*machine);
@@ -191,7 +189,7 @@ std::vector<CompileRow> pipewright::tool::targetRows() {
             ", or what pipewright machine show -o has written elsewhere "
             "(default: a core of this machine; an H100)"},
        recordGiven,
-       readMachine},
+       ifGiven(readMachine)},
       decidedAt(
           Level::Staged,
           {under(Heading::Expert,

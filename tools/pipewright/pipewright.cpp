@@ -94,7 +94,6 @@ public:
 private:
   std::vector<tool::OptionSpelling> optionsOf(tool::Verb verb) const;
   cl::SubCommand &registered(tool::Verb verb) const;
-  int runList(const tool::DrawOptions &drawings);
   int runPlan(const tool::DrawOptions &drawings);
   int runSearch(const tool::SearchOptions &search,
                 const tool::PlanOptions &planning,
@@ -195,6 +194,14 @@ std::optional<int> CommandLine::parse(llvm::ArrayRef<llvm::StringRef> words) {
   return std::nullopt;
 }
 
+/// Does what a command says whose options are of one table.
+template <class Options, class Run>
+static int runWith(const std::vector<tool::OptionRow<Options>> &rows,
+                   const tool::OptionValues &given, Run run) {
+  auto options = tool::readOptions<Options>(rows, given);
+  return exitCode(options ? run(std::move(*options)) : options.takeError());
+}
+
 int CommandLine::run() {
   auto drawings =
       tool::readOptions<tool::DrawOptions>(tool::drawRows(), givenToDraw);
@@ -202,51 +209,33 @@ int CommandLine::run() {
     return fail(llvm::toString(drawings.takeError()));
   switch (verb) {
   case tool::Schedules:
-    return runList(*drawings);
-  case tool::Check: {
-    auto options =
-        tool::readOptions<tool::CheckOptions>(tool::checkRows(), givenToCheck);
-    return exitCode(options ? tool::checkFile(*options, *drawings)
-                            : options.takeError());
-  }
-  case tool::Machine: {
-    auto options = tool::readOptions<tool::MachineOptions>(tool::machineRows(),
-                                                           givenToMachine);
-    return exitCode(options ? tool::runMachine(*options) : options.takeError());
-  }
-  case tool::Estimate: {
-    auto options = tool::readOptions<tool::EstimateOptions>(
-        tool::estimateRows(), givenToEstimate);
-    if (!options)
-      return exitCode(options.takeError());
-    tool::printEstimate(*options, llvm::outs());
-    return 0;
-  }
-  case tool::Checkpoint: {
-    auto options = tool::readOptions<tool::CheckpointOptions>(
-        tool::checkpointRows(), givenToCheckpoint);
-    return exitCode(options ? tool::runCheckpoint(*options)
-                            : options.takeError());
-  }
-  case tool::Autopsy: {
-    auto options = tool::readOptions<tool::AutopsyOptions>(tool::autopsyRows(),
-                                                           givenToAutopsy);
-    return exitCode(options ? tool::runAutopsy(*options) : options.takeError());
-  }
-  case tool::Ops: {
-    auto options =
-        tool::readOptions<tool::OpsOptions>(tool::opsRows(), givenToOps);
-    if (!options)
-      return exitCode(options.takeError());
-    tool::printOps(*options);
-    return 0;
-  }
-  case tool::Export: {
-    auto options = tool::readOptions<tool::ExportCommandOptions>(
-        tool::exportRows(), givenToExport);
-    return exitCode(options ? tool::exportModel(std::move(*options))
-                            : options.takeError());
-  }
+    return runWith(tool::listRows(), givenToList, [&](const auto &options) {
+      return tool::runSchedules(options, *drawings);
+    });
+  case tool::Check:
+    return runWith(tool::checkRows(), givenToCheck, [&](const auto &options) {
+      return tool::checkFile(options, *drawings);
+    });
+  case tool::Machine:
+    return runWith(tool::machineRows(), givenToMachine, tool::runMachine);
+  case tool::Estimate:
+    return runWith(tool::estimateRows(), givenToEstimate,
+                   [](const auto &options) {
+                     tool::printEstimate(options, llvm::outs());
+                     return llvm::Error::success();
+                   });
+  case tool::Checkpoint:
+    return runWith(tool::checkpointRows(), givenToCheckpoint,
+                   tool::runCheckpoint);
+  case tool::Autopsy:
+    return runWith(tool::autopsyRows(), givenToAutopsy, tool::runAutopsy);
+  case tool::Ops:
+    return runWith(tool::opsRows(), givenToOps, [](const auto &options) {
+      tool::printOps(options);
+      return llvm::Error::success();
+    });
+  case tool::Export:
+    return runWith(tool::exportRows(), givenToExport, tool::exportModel);
   case tool::Plan:
     return runPlan(*drawings);
   case tool::Train:
@@ -267,14 +256,6 @@ int CommandLine::run() {
     return fail(options.takeError());
   codegen::handleInterruption();
   return tool::compileModel(*options);
-}
-
-int CommandLine::runList(const tool::DrawOptions &drawings) {
-  auto options =
-      tool::readOptions<tool::ListOptions>(tool::listRows(), givenToList);
-  if (!options)
-    return fail(options.takeError());
-  return exitCode(tool::runSchedules(*options, drawings));
 }
 
 llvm::Expected<tool::CompileOptions> CommandLine::readOptions() {
