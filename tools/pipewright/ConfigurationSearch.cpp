@@ -45,12 +45,13 @@ static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
   one.exposed = plan.simulation.exposedSeconds;
   // It may be a variant of one that was planned.
   one.work = 0;
-  one.arenaBytes = 0;
+  one.arenaBytes = one.hostBytes = 0;
   double all = 0;
   for (const codegen::RankPlan &rank : plan.ranks) {
     all += rank.busySeconds;
     one.work = std::max(one.work, rank.busySeconds);
     one.arenaBytes = std::max(one.arenaBytes, rank.arenaBytes);
+    one.hostBytes = std::max(one.hostBytes, rank.hostBytes);
   }
   one.imbalance = one.work - all / static_cast<double>(plan.ranks.size());
   one.waiting = std::max(0.0, one.step - one.work - one.exposed);
@@ -275,29 +276,65 @@ void ConfigurationSearch::look(Prospect prospect) {
     plan(prospect, *options, *compilation);
 }
 
+std::vector<Configuration> ConfigurationSearch::fastest() const {
+  constexpr size_t most = 3;
+  return {planned.begin(), planned.begin() + std::min(most, planned.size())};
+}
+
+/// Plans it beside the others. Whether it fits and estimates, where they are
+/// asked first, do not say that it takes longer.
+bool ConfigurationSearch::planVariant(const Configuration &one,
+                                      bool estimatesFirst) {
+  const double mostOfInterest = stepToBeat() * kOfInterest;
+  auto options = readCompileOptions(valuesOf(one), nullptr);
+  if (!options) {
+    llvm::consumeError(options.takeError());
+    return false;
+  }
+  Compilation *compilation = opened(*options);
+  if (!compilation)
+    return false;
+  tell(one);
+  if (estimatesFirst &&
+      compilation->estimateStep(*options, mostOfInterest).least >
+          mostOfInterest)
+    return false;
+  Refusal refusal;
+  auto plan = compilation->planQuietly(*options, refusal, mostOfInterest);
+  if (failed(plan))
+    return false;
+  add(summaryOf(one, *plan));
+  return true;
+}
+
 /// The fastest, each with what `change` makes of it; left out where that says
 /// no.
 void ConfigurationSearch::tryVariants(
     llvm::function_ref<bool(Configuration &)> change) {
-  constexpr size_t most = 3;
-  for (Configuration one : std::vector<Configuration>(
-           planned.begin(), planned.begin() + std::min(most, planned.size()))) {
-    if (one.ranks == 1 || !change(one))
+  for (Configuration one : fastest())
+    if (one.ranks > 1 && change(one))
+      planVariant(one, /*estimatesFirst=*/false);
+}
+
+/// The fastest that recompute, with no more of that, and stashes on their
+/// hosts: the least with which they fit. To choose among all schedules again
+/// would take long.
+void ConfigurationSearch::tryOffload() {
+  for (Configuration one : fastest()) {
+    if (one.ranks == 1 || one.remat == "none")
       continue;
-    auto options = readCompileOptions(valuesOf(one), nullptr);
-    if (!options) {
-      llvm::consumeError(options.takeError());
-      continue;
+    const std::string own = one.remat;
+    one.offloads = true;
+    one.recomputesEarly = false;
+    if (one.schedule == "auto") {
+      one.loops = one.stages / one.ranks;
+      one.schedule = one.loops > 1 ? "interleaved" : "1f1b";
     }
-    Compilation *compilation = opened(*options);
-    if (!compilation)
-      continue;
-    tell(one);
-    Refusal refusal;
-    if (auto plan = compilation->planQuietly(*options, refusal,
-                                             stepToBeat() * kOfInterest);
-        succeeded(plan))
-      add(summaryOf(one, *plan));
+    for (llvm::StringRef mode : kRematModesByTime) {
+      one.remat = mode.str();
+      if (planVariant(one, /*estimatesFirst=*/true) || mode == own)
+        break;
+    }
   }
 }
 
@@ -389,6 +426,8 @@ llvm::Error ConfigurationSearch::run() {
       return one.stages == one.ranks || (!std::exchange(hadLoops, true) &&
                                          one.imbalance > ofUse * one.step);
     });
+  if (hasLimit && !given.isGiven("offload") && !given.isGiven("remat"))
+    tryOffload();
   if (!given.isGiven("early-recompute"))
     tryVariants([](Configuration &one) {
       one.recomputesEarly = true;

@@ -45,6 +45,10 @@ struct Configuration {
   std::string remat, schedule;
   /// How the model is cut; empty: as the user said.
   std::string balance;
+  /// Stages on a rank; 0: as the user said, or as the schedule chooses.
+  int64_t loops = 0;
+  /// Whether hosts keep stashes, as many as copies are in time.
+  bool offloads = false;
   /// Whether what is recomputed is tasks of their own.
   bool recomputesEarly = false;
   int64_t stages = 1;
@@ -56,11 +60,15 @@ struct Configuration {
   double imbalance = 0;
   /// Of the fullest rank.
   int64_t arenaBytes = 0;
+  /// What hosts keep of a rank's stashes, of the rank with most.
+  int64_t hostBytes = 0;
   /// Whether no other one that was planned is as fast with less memory.
   bool isOnFront = false;
 
   /// What a command line needs for it, beside the user's own options.
   std::string options() const;
+  /// What is recomputed, and where else stashes are, for people.
+  std::string memoryWords() const;
 };
 
 class ConfigurationSearch {
@@ -126,7 +134,10 @@ private:
   double leastPass(int64_t microBatchSize) const;
   double leastByOthers(const Prospect &prospect) const;
   std::set<Prospect>::iterator next();
+  std::vector<Configuration> fastest() const;
   void tryVariants(llvm::function_ref<bool(Configuration &)> change);
+  void tryOffload();
+  bool planVariant(const Configuration &one, bool estimatesFirst);
   /// Whether memory does not matter.
   bool isForSpeed() const { return wanted.pareto.empty() && !hasLimit; }
   /// A plan is of use where its step is shorter: the step of the best one, or

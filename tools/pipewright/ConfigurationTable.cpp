@@ -72,8 +72,7 @@ void ConfigurationSearch::print(llvm::raw_ostream &os) const {
               one.zero,
               llvm::formatv("{0} of {1}", one.microBatches, one.microBatchSize)
                   .str(),
-              one.stages, cutOf(one),
-              one.remat + (one.recomputesEarly ? ", R" : ""),
+              one.stages, cutOf(one), one.memoryWords(),
               codegen::formatSeconds(one.step),
               codegen::formatBytes(one.arenaBytes))
        << (loss.empty() ? "" : "  ") << loss << "\n";
@@ -96,6 +95,8 @@ llvm::json::Value ConfigurationSearch::toJson() const {
                                      {"remat", one.remat},
                                      {"balance", cutOf(one)},
                                      {"recomputes_early", one.recomputesEarly},
+                                     {"offloads", one.offloads},
+                                     {"host_bytes", one.hostBytes},
                                      {"step_seconds", one.step},
                                      {"work_seconds", one.work},
                                      {"waiting_seconds", one.waiting},

@@ -30,9 +30,17 @@ std::string Configuration::options() const {
     text += " --zero " + std::to_string(zero);
   if (!balance.empty())
     text += " --balance " + balance;
+  if (loops > 0)
+    text += " --loops " + std::to_string(loops);
   if (recomputesEarly)
     text += " --early-recompute";
+  if (offloads)
+    text += " --offload auto";
   return text;
+}
+
+std::string Configuration::memoryWords() const {
+  return remat + (recomputesEarly ? ", R" : "") + (offloads ? ", host" : "");
 }
 
 OptionValues ConfigurationSearch::valuesOf(const Configuration &one) const {
@@ -40,6 +48,10 @@ OptionValues ConfigurationSearch::valuesOf(const Configuration &one) const {
       one.balance.empty() ? given : given.with("balance", one.balance);
   if (one.recomputesEarly)
     values = values.with("early-recompute", "");
+  if (one.loops > 0)
+    values = values.with("loops", std::to_string(one.loops));
+  if (one.offloads)
+    values = values.with("offload", "auto");
   return values.with("ranks", std::to_string(one.ranks))
       .with("data-parallel", std::to_string(one.replicas))
       .with("zero", std::to_string(one.zero))
