@@ -23,7 +23,8 @@ void setTaskTimes(ModuleOp module,
   for (const schedules::MeasuredTimes &stage : stages)
     times.push_back(builder.getDenseF64ArrayAttr(stage));
   changeProgram(module, [&](ProgramFields &program) {
-    program.taskTimes = builder.getArrayAttr(times);
+    program.taskTimes =
+        times.empty() ? ArrayAttr() : builder.getArrayAttr(times);
   });
 }
 

@@ -15,7 +15,7 @@
 
 namespace pipewright::pipe {
 
-/// Sets the attribute; one entry per stage.
+/// Sets the attribute; one entry per stage. Without any there are none.
 void setTaskTimes(mlir::ModuleOp module,
                   llvm::ArrayRef<schedules::MeasuredTimes> stages);
 

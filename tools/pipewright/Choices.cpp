@@ -8,11 +8,13 @@
 #include "dialects/pipe/PipeDialect.h"
 #include "passes/pipe/staged/StageAssignment.h"
 #include "passes/pipelines/StageEstimates.h"
+#include "passes/step/TaskTimes.h"
 #include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
@@ -122,6 +124,10 @@ void Compilation::chooseCut() {
   const bool hasOneStageEach =
       staged.stages == options.pipelines.scheduled.ranks;
   drafted = nullptr;
+  // Measured ones are of stages of the cut that predicted ones chose.
+  pipe::setTaskTimes(module(), {});
+  auto restore = llvm::scope_exit(
+      [&] { pipe::setTaskTimes(module(), options.taskTimes); });
   struct Cut {
     std::string balance;
     std::vector<int64_t> stageMemory = {};
