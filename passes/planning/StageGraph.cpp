@@ -129,13 +129,6 @@ struct Price {
   llvm::function_ref<double(StageCost cost)> atLeast;
   /// Whether it is the same whatever the stage's number.
   bool isSameForAll = false;
-
-  /// The same as `of`, in a loop over numbers of which `own` is the worth of
-  /// the one before; negative at first.
-  double next(double own, int64_t stage, int32_t begin, int32_t end,
-              const StageCost &cost) const {
-    return own >= 0 && isSameForAll ? own : of(stage, begin, end, cost);
-  }
 };
 
 /// The best way to make the first nodes into some number of stages.
@@ -208,29 +201,44 @@ struct StagesLeft {
 };
 } // namespace
 
+/// Calls `visit(stage, begin, end, worth)` for each range of nodes that can be
+/// a stage, and each number that `table` and what is left allow it, as long as
+/// `isWithin` says yes to what larger stages are worth at least.
+template <typename T>
+static void forEachNumbered(
+    const StageGraph &graph, const StageTable<T> &table, Price price,
+    double limit, llvm::function_ref<bool(double)> isWithin,
+    llvm::function_ref<void(int64_t, int32_t, int32_t, double)> visit) {
+  const StagesLeft left(graph, price, limit);
+  forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
+    std::optional<double> worth;
+    for (int64_t stage :
+         table.next(begin, left.fewest[begin], left.most[begin])) {
+      if (!worth || !price.isSameForAll)
+        worth = price.of(stage, begin, end, cost);
+      visit(stage, begin, end, *worth);
+    }
+    return isWithin(price.atLeast(cost));
+  });
+}
+
 /// How little the most expensive stage can be worth, with no regard to stages
 /// worth more than `limit`; `never` where they are needed. Sets `isLimited` if
 /// there are such stages.
 static double leastWorst(const StageGraph &graph, int64_t stages, Price price,
                          double limit, bool &isLimited) {
   StageTable<double> least(graph.nodes.size(), stages, never, 0);
-  const StagesLeft left(graph, price, limit);
   isLimited = false;
-  auto isBeyond = [&](double worth) {
+  auto isWithin = [&](double worth) {
     isLimited |= worth > limit && worth < never;
-    return worth > limit;
+    return worth <= limit;
   };
-  forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
-    double own = -1;
-    for (int64_t stage :
-         least.next(begin, left.fewest[begin], left.most[begin])) {
-      own = price.next(own, stage, begin, end, cost);
-      const double worst = std::max(least.at(stage, begin), own);
-      if (!isBeyond(worst))
-        least.reach(stage + 1, end) = std::min(least.at(stage + 1, end), worst);
-    }
-    return !isBeyond(price.atLeast(cost));
-  });
+  auto visit = [&](int64_t stage, int32_t begin, int32_t end, double own) {
+    const double worst = std::max(least.at(stage, begin), own);
+    if (isWithin(worst))
+      least.reach(stage + 1, end) = std::min(least.at(stage + 1, end), worst);
+  };
+  forEachNumbered<double>(graph, least, price, limit, isWithin, visit);
   return least.at(stages, static_cast<int32_t>(graph.nodes.size()));
 }
 
@@ -299,25 +307,20 @@ cutBy(const StageGraph &graph, int64_t stages, double slack, Price price) {
   const double limit = least * (1 + slack) + 1e-9;
   const size_t size = graph.nodes.size();
   const std::vector<int64_t> crossing = graph.crossingBytes();
-  const StagesLeft left(graph, price, limit);
   StageTable<Best> best(size, stages, /*none=*/{}, /*start=*/{0, 0, 0});
-  forEachStage(graph, [&](int32_t begin, int32_t end, StageCost cost) {
-    double own = -1;
-    for (int64_t stage :
-         best.next(begin, left.fewest[begin], left.most[begin])) {
-      const Best &before = best.at(stage, begin);
-      own = price.next(own, stage, begin, end, cost);
-      if (!before.isPossible() || own > limit)
-        continue;
-      const Best candidate{before.bytes + crossing[begin],
-                           std::max(before.cost, own), begin};
-      Best &known = best.reach(stage + 1, end);
-      if (std::tie(candidate.bytes, candidate.cost) <
-          std::tie(known.bytes, known.cost))
-        known = candidate;
-    }
-    return price.atLeast(cost) <= limit;
-  });
+  auto isWithin = [&](double worth) { return worth <= limit; };
+  auto visit = [&](int64_t stage, int32_t begin, int32_t end, double own) {
+    const Best &before = best.at(stage, begin);
+    if (!before.isPossible() || !isWithin(own))
+      return;
+    const Best candidate{before.bytes + crossing[begin],
+                         std::max(before.cost, own), begin};
+    Best &known = best.reach(stage + 1, end);
+    if (std::tie(candidate.bytes, candidate.cost) <
+        std::tie(known.bytes, known.cost))
+      known = candidate;
+  };
+  forEachNumbered<Best>(graph, best, price, limit, isWithin, visit);
 
   llvm::SmallVector<int32_t> begins(stages);
   int32_t end = static_cast<int32_t>(size);
