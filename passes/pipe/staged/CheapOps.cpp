@@ -37,4 +37,15 @@ bool readsLearnedWeight(Operation *op, SymbolTableCollection &symbolTables) {
   return weight && weight.isLearned();
 }
 
+void moveToFirstUse(Operation *op) {
+  Operation *first = nullptr;
+  for (Operation *user : op->getUsers()) {
+    Operation *reader = op->getBlock()->findAncestorOpInBlock(*user);
+    if (!first || reader->isBeforeInBlock(first))
+      first = reader;
+  }
+  if (first)
+    op->moveBefore(first);
+}
+
 } // namespace pipewright::pipe

@@ -30,6 +30,10 @@ bool readsTrainedWeight(mlir::Operation *op,
 bool readsLearnedWeight(mlir::Operation *op,
                         mlir::SymbolTableCollection &symbolTables);
 
+/// Moves an op that is repeated to right before its first use, if there is one,
+/// so that its result takes memory only when it is needed.
+void moveToFirstUse(mlir::Operation *op);
+
 } // namespace pipewright::pipe
 
 #endif // PIPEWRIGHT_PASSES_PIPE_STAGED_CHEAPOPS_H

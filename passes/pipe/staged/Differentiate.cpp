@@ -269,12 +269,7 @@ void StageGradient::handOver() {
       continue;
     }
     // Repeated late, so that the result does not take memory early.
-    Operation *first = nullptr;
-    for (Operation *user : copy->getUsers())
-      if (!first || user->isBeforeInBlock(first))
-        first = user;
-    if (first)
-      copy->moveBefore(first);
+    moveToFirstUse(copy);
   }
   for (size_t i = inputCount; i-- > 0;)
     if (!llvm::is_contained(inputs, static_cast<int64_t>(i)))

@@ -26,6 +26,7 @@
 #include "mlir/Transforms/CSE.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
 
@@ -192,16 +193,11 @@ Kept keepPercent(ForwardOp forward, BackwardOp backward, int64_t percent,
   return kept;
 }
 
-/// Moves an op to where it is read first, if it is read.
-void sink(Operation *op, Block &block) {
-  Operation *first = nullptr;
-  for (Operation *user : op->getUsers()) {
-    Operation *reader = block.findAncestorOpInBlock(*user);
-    if (!first || reader->isBeforeInBlock(first))
-      first = reader;
-  }
-  if (first && isMemoryEffectFree(op))
-    op->moveBefore(first);
+/// Moves ops to where they are read first, the last ones first.
+void sink(ArrayRef<Operation *> ops) {
+  for (Operation *op : llvm::reverse(ops))
+    if (isMemoryEffectFree(op))
+      moveToFirstUse(op);
 }
 
 /// Moves each run to where the first of its ops is needed. `numberOf` has runs
@@ -209,8 +205,7 @@ void sink(Operation *op, Block &block) {
 void sinkRuns(ArrayRef<Operation *> copies,
               const llvm::DenseMap<Operation *, int64_t> &numberOf,
               Block &block) {
-  for (Operation *copy : llvm::reverse(copies))
-    sink(copy, block);
+  sink(copies);
   llvm::MapVector<int64_t, SmallVector<Operation *>> runs;
   for (Operation *copy : copies)
     if (auto run = numberOf.find(copy); run != numberOf.end())
@@ -229,9 +224,8 @@ void sinkRuns(ArrayRef<Operation *> copies,
       before = op;
     }
   }
-  for (Operation *copy : llvm::reverse(copies))
-    if (!numberOf.contains(copy))
-      sink(copy, block);
+  sink(llvm::filter_to_vector(
+      copies, [&](Operation *copy) { return !numberOf.contains(copy); }));
 }
 
 /// Makes the backward depend on nothing of the forward but its inputs and what

@@ -14,6 +14,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/pipe/staged/BackwardArguments.h"
+#include "passes/pipe/staged/CheapOps.h"
 #include "passes/pipe/staged/StashPlan.h"
 
 using namespace mlir;
@@ -134,14 +135,8 @@ void BackwardSplitter::buildWeightGradient(OpBuilder &builder) {
   ReturnOp::create(inside, whole.getReturn().getLoc());
   // Like in the whole backward, an op that is repeated stands right before its
   // first use, so that its result takes memory only when it is needed.
-  for (Operation *copy : llvm::reverse(late)) {
-    Operation *first = nullptr;
-    for (Operation *user : copy->getUsers())
-      if (!first || user->isBeforeInBlock(first))
-        first = user;
-    if (first)
-      copy->moveBefore(first);
-  }
+  for (Operation *copy : llvm::reverse(late))
+    moveToFirstUse(copy);
 }
 
 void BackwardSplitter::split() {
