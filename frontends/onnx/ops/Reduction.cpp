@@ -296,29 +296,19 @@ static LogicalResult foldReduction(NodeContext &n) {
   return n.setResult(0, result.reshaped(shape));
 }
 
+template <Reduction kind>
+static OpRow rowOf(StringRef name) {
+  return {name, 7, between(1, 2), importReduction<kind>, foldReduction<kind>};
+}
+
 ArrayRef<OpRow> reductionOps() {
   using R = Reduction;
   static const OpRow rows[] = {
-      {"ReduceSum", 7, between(1, 2), importReduction<R::Sum>,
-       foldReduction<R::Sum>},
-      {"ReduceMean", 7, between(1, 2), importReduction<R::Mean>,
-       foldReduction<R::Mean>},
-      {"ReduceMax", 7, between(1, 2), importReduction<R::Max>,
-       foldReduction<R::Max>},
-      {"ReduceMin", 7, between(1, 2), importReduction<R::Min>,
-       foldReduction<R::Min>},
-      {"ReduceProd", 7, between(1, 2), importReduction<R::Prod>,
-       foldReduction<R::Prod>},
-      {"ReduceSumSquare", 7, between(1, 2), importReduction<R::SumSquare>,
-       foldReduction<R::SumSquare>},
-      {"ReduceL2", 7, between(1, 2), importReduction<R::L2>,
-       foldReduction<R::L2>},
-      {"ReduceL1", 7, between(1, 2), importReduction<R::L1>,
-       foldReduction<R::L1>},
-      {"ReduceLogSum", 7, between(1, 2), importReduction<R::LogSum>,
-       foldReduction<R::LogSum>},
-      {"ReduceLogSumExp", 7, between(1, 2), importReduction<R::LogSumExp>,
-       foldReduction<R::LogSumExp>},
+      rowOf<R::Sum>("ReduceSum"),       rowOf<R::Mean>("ReduceMean"),
+      rowOf<R::Max>("ReduceMax"),       rowOf<R::Min>("ReduceMin"),
+      rowOf<R::Prod>("ReduceProd"),     rowOf<R::SumSquare>("ReduceSumSquare"),
+      rowOf<R::L2>("ReduceL2"),         rowOf<R::L1>("ReduceL1"),
+      rowOf<R::LogSum>("ReduceLogSum"), rowOf<R::LogSumExp>("ReduceLogSumExp"),
   };
   return rows;
 }
