@@ -25,6 +25,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -175,6 +176,7 @@ void ConfigurationSearch::fail(const Prospect &prospect,
     ++slower;
   } else if (refusal.bytes) {
     ++tooLarge;
+    beyondLimit.insert({*refusal.bytes, prospect.one});
     if (*refusal.bytes < leastBytes) {
       leastBytes = *refusal.bytes;
       reason = tellNeed("a rank needs at least", leastBytes,
@@ -274,6 +276,40 @@ void ConfigurationSearch::look(Prospect prospect) {
     estimate(std::move(prospect), *options, *compilation);
   else
     plan(prospect, *options, *compilation);
+}
+
+/// Where nothing fits: what would, in words. What a rank needs at least is a
+/// bound, so a few of the ways with the least are planned as if there were no
+/// limit.
+std::string ConfigurationSearch::smallestPlan() {
+  constexpr int most = 6;
+  std::optional<Configuration> best;
+  int tried = 0;
+  for (auto &[bytes, one] : beyondLimit) {
+    // It recomputes no more than a limit asks for.
+    if (one.remat == "auto" || !decidesByRank(one))
+      continue;
+    auto options = readCompileOptions(valuesOf(one), nullptr);
+    if (!options) {
+      llvm::consumeError(options.takeError());
+      continue;
+    }
+    options->dropMemoryLimits();
+    tell(one);
+    Compilation *compilation = opened(*options);
+    Refusal refusal;
+    if (auto plan = compilation->planQuietly(
+            *options, refusal, std::numeric_limits<double>::infinity());
+        succeeded(plan))
+      if (Configuration found = summaryOf(one, *plan);
+          !best || found.arenaBytes < best->arenaBytes)
+        best = found;
+    if (++tried == most)
+      break;
+  }
+  return best ? "; " + std::to_string(best->arenaBytes) + " B are enough for " +
+                    best->options()
+              : "";
 }
 
 std::vector<Configuration> ConfigurationSearch::fastest() const {
@@ -433,10 +469,12 @@ llvm::Error ConfigurationSearch::run() {
       one.recomputesEarly = true;
       return one.remat != "none" && one.remat != "pointwise";
     });
-  if (planned.empty())
+  if (planned.empty()) {
+    reason += smallestPlan();
     return option::fail("--search found no plan for ", wanted.workers,
                         " workers and a batch of ", wanted.batch,
                         reason.empty() ? std::string() : ": " + reason);
+  }
   int64_t least = std::numeric_limits<int64_t>::max();
   for (Configuration &one : planned) {
     one.isOnFront = one.arenaBytes < least;

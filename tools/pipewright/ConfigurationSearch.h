@@ -138,6 +138,7 @@ private:
   void tryVariants(llvm::function_ref<bool(Configuration &)> change);
   void tryOffload();
   bool planVariant(const Configuration &one, bool estimatesFirst);
+  std::string smallestPlan();
   /// Whether memory does not matter.
   bool isForSpeed() const { return wanted.pareto.empty() && !hasLimit; }
   /// A plan is of use where its step is shorter: the step of the best one, or
@@ -183,6 +184,8 @@ private:
   /// What was not planned, or whose plan does not fit.
   int64_t impossible = 0, slower = 0, tooLarge = 0, alike = 0;
   int64_t leastBytes = std::numeric_limits<int64_t>::max();
+  /// By what a rank needs at least: ways whose plans do not fit.
+  std::multimap<int64_t, Configuration> beyondLimit;
   /// Why nothing was planned, as far as that is known; why the last model could
   /// not be opened.
   std::string reason, unopened;
