@@ -271,6 +271,15 @@ void SvgLanes::writeIdle(SvgElements &out) const {
                    causeOf(picture, idle));
 }
 
+void SvgLanes::writeLabels(SvgElements &out, size_t row, double middle,
+                           double size, const std::string &note) const {
+  double baseline = middle + size * 0.36;
+  out.text(frame->left - 8, baseline, "rank " + std::to_string(rows[row]),
+           "faint end", size);
+  if (frame->hasNotes && !note.empty())
+    out.text(frame->left + frame->plotWidth + 8, baseline, note, "faint", size);
+}
+
 double SvgLanes::writeLanes(SvgElements &out, double top) {
   lanesTop = top;
   // A shorter step than others on the axis is not idle behind its end.
@@ -286,14 +295,9 @@ double SvgLanes::writeLanes(SvgElements &out, double top) {
   size_t every = static_cast<size_t>(
       std::ceil((size + 1) / (frame->laneHeight + frame->laneGap)));
   for (size_t row = 0; row < rows.size(); ++row) {
-    double baseline = laneTop(row) + frame->laneHeight / 2 + size * 0.36;
-    if (row % every == 0) {
-      out.text(frame->left - 8, baseline, "rank " + std::to_string(rows[row]),
-               "faint end", size);
-      if (frame->hasNotes && !notes[row].empty())
-        out.text(frame->left + frame->plotWidth + 8, baseline, notes[row],
-                 "faint", size);
-    }
+    if (row % every == 0)
+      writeLabels(out, row, laneTop(row) + frame->laneHeight / 2, size,
+                  notes[row]);
     if (boxes)
       writeBoxes(out, row);
     else
@@ -361,14 +365,8 @@ double SvgLanes::writeMemory(SvgElements &out, double y) const {
     const MemoryCurve &curve = curves[rows[row]];
     out.rect(frame->left, top, frame->plotWidth, height, "class=\"idle\"");
     writeCurve(out, curve, top, height, most);
-    if (row % every != 0)
-      continue;
-    double baseline = top + height / 2 + size * 0.36;
-    out.text(frame->left - 8, baseline, "rank " + std::to_string(rows[row]),
-             "faint end", size);
-    if (frame->hasNotes && !notes[row].empty())
-      out.text(frame->left + frame->plotWidth + 8, baseline, notes[row],
-               "faint", size);
+    if (row % every == 0)
+      writeLabels(out, row, top + height / 2, size, notes[row]);
   }
   return y + rows.size() * (height + gap);
 }

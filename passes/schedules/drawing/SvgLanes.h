@@ -67,6 +67,9 @@ private:
   std::vector<std::string> memoryNotes() const;
   void writeIdle(SvgElements &out) const;
   void writeTransfers(SvgElements &out) const;
+  /// The rank of a row, and a note behind it.
+  void writeLabels(SvgElements &out, size_t row, double middle, double size,
+                   const std::string &note) const;
   void writeBoxes(SvgElements &out, size_t row) const;
   void writeRuns(SvgElements &out, size_t row) const;
   void writeShared(SvgElements &out, size_t row) const;

@@ -14,6 +14,8 @@
 
 #include "passes/schedules/Policy.h"
 
+#include <algorithm>
+
 namespace pipewright::schedules {
 
 class DepthFirst {
@@ -38,6 +40,12 @@ public:
                                 const ScheduleOptions &options);
 
   int64_t numSteps() const { return loops * microBatches; }
+  /// What all ranks together take for these steps. With fewer micro-batches
+  /// than ranks, each loop but the last waits for the first one to come round.
+  int64_t numSlots() const {
+    return (loops - 1) * std::max(microBatches, ranks) + microBatches + ranks -
+           1;
+  }
   Step operator[](int64_t step) const;
 
   Task forward(int64_t step, int32_t rank) const {

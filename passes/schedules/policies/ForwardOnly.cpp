@@ -42,11 +42,7 @@ public:
 
   std::optional<double> stepTime(const ScheduleOptions &options,
                                  const UnitTimes &times) const override {
-    int64_t loops = options.stages / options.ranks;
-    int64_t slots =
-        (loops - 1) * std::max(options.microBatches, options.ranks) +
-        options.microBatches + options.ranks - 1;
-    return slots * times.forward;
+    return DepthFirst(options).numSlots() * times.forward;
   }
 
   int64_t maxInFlight(const ScheduleOptions &options,

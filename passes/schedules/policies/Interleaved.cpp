@@ -48,15 +48,9 @@ public:
            "groups of N micro-batches; at most v*M";
   }
 
-  /// With fewer micro-batches than ranks, each loop but the last waits for the
-  /// first one to come round.
   std::optional<double> stepTime(const ScheduleOptions &options,
                                  const UnitTimes &times) const override {
-    int64_t loops = options.stages / options.ranks;
-    int64_t slots =
-        (loops - 1) * std::max(options.microBatches, options.ranks) +
-        options.microBatches + options.ranks - 1;
-    return slots * (times.forward + times.backward());
+    return DepthFirst(options).numSlots() * (times.forward + times.backward());
   }
 
   int64_t maxInFlight(const ScheduleOptions &options,
