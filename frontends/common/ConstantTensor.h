@@ -59,8 +59,6 @@ public:
   /// Copies one element of a tensor of the same kind.
   void copyElement(int64_t to, const ConstantTensor &from, int64_t index);
 
-  llvm::ArrayRef<int64_t> intData() const { return ints; }
-
   /// The stored elements as little-endian bytes; a bool is one byte.
   llvm::ArrayRef<char> rawBytes() const;
 

@@ -43,13 +43,6 @@ llvm::ArrayRef<Command> pipewright::tool::allCommands() {
   return commands;
 }
 
-std::string pipewright::tool::listOfCommands() {
-  llvm::SmallVector<llvm::StringRef> names;
-  for (const Command &command : allCommands())
-    names.push_back(command.name);
-  return option::listOf(names);
-}
-
 std::string pipewright::tool::namesOfCommands() {
   llvm::SmallVector<llvm::StringRef> names;
   for (const Command &command : allCommands())

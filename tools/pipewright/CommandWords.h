@@ -33,9 +33,6 @@ llvm::ArrayRef<Command> allCommands();
 /// "compile, plan or check"
 std::string namesOfCommands();
 
-/// `compile, plan or check`: the names of all.
-std::string listOfCommands();
-
 /// What a command line asks for.
 struct CommandWords {
   /// Null where --help or --version stands alone.
