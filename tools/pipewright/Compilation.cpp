@@ -184,7 +184,7 @@ LogicalResult Compilation::runTo(Level level) {
   if (level > Level::Import && failed(choose()))
     return failure();
   if (level >= Level::Scheduled)
-    compareWindows();
+    compareWithKept();
   return finish(level);
 }
 

@@ -85,7 +85,7 @@ private:
   mlir::FailureOr<bool> decideRemat();
   bool isBeaten(llvm::ArrayRef<RematTrial> trials);
   bool compareWithLayers();
-  void compareWindows();
+  void compareWithKept();
   void chooseCut();
   std::vector<int64_t> limitsOfStages(double share) const;
   void placeStages();

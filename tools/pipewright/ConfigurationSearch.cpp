@@ -440,7 +440,8 @@ llvm::Error ConfigurationSearch::run() {
   if (ways->empty())
     reason = "no numbers of ranks, of replicas and of samples in a micro-batch "
              "make these, or not with those that were given";
-  hasLimit = limitsMemory(*ways);
+  if (llvm::Error error = readLimits(*ways))
+    return error;
   for (const Configuration &one : *ways)
     addWays(one);
   auto lookAtAll = [&] {
@@ -471,8 +472,9 @@ llvm::Error ConfigurationSearch::run() {
     });
   if (planned.empty()) {
     reason += smallestPlan();
-    return option::fail("--search found no plan for ", wanted.workers,
-                        " workers and a batch of ", wanted.batch,
+    return option::fail("--search found no plan for ",
+                        codegen::count(wanted.workers, "worker"),
+                        " and a batch of ", wanted.batch,
                         reason.empty() ? std::string() : ": " + reason);
   }
   int64_t least = std::numeric_limits<int64_t>::max();

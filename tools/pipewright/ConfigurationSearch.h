@@ -114,7 +114,7 @@ private:
 
   llvm::Error checkOptions() const;
   llvm::Expected<std::vector<Configuration>> allWays();
-  bool limitsMemory(llvm::ArrayRef<Configuration> ways) const;
+  llvm::Error readLimits(llvm::ArrayRef<Configuration> ways);
   void addWays(Configuration one);
   void addLevels(Configuration one, int64_t mode);
   void addSmallerWays(llvm::ArrayRef<Configuration> ways);

@@ -39,8 +39,8 @@ llvm::StringRef ConfigurationSearch::cutOf(const Configuration &one) const {
 void ConfigurationSearch::print(llvm::raw_ostream &os) const {
   constexpr size_t most = 10;
   os << "model " << text::printable(model) << ": "
-     << codegen::count(wanted.workers, "worker") << ", " << wanted.batch
-     << " samples in a step";
+     << codegen::count(wanted.workers, "worker") << ", "
+     << codegen::count(wanted.batch, "sample") << " in a step";
   if (memoryLimit)
     os << ", at most " << codegen::formatBytes(*memoryLimit) << " on a rank";
   else if (hasLimit)

@@ -93,15 +93,21 @@ static llvm::Expected<std::optional<int64_t>> fixed(const OptionValues &given,
 }
 
 /// Whether ranks have a limit, by the first way whose options go together.
-bool ConfigurationSearch::limitsMemory(
-    llvm::ArrayRef<Configuration> ways) const {
+/// Fails where there are ways and none has such.
+llvm::Error
+ConfigurationSearch::readLimits(llvm::ArrayRef<Configuration> ways) {
+  std::string problem;
   for (const Configuration &one : ways) {
     auto options = readCompileOptions(valuesOf(one), nullptr);
-    if (options)
-      return options->limitsMemory();
-    llvm::consumeError(options.takeError());
+    if (options) {
+      hasLimit = options->limitsMemory();
+      return llvm::Error::success();
+    }
+    std::string own = llvm::toString(options.takeError());
+    if (problem.empty())
+      problem = std::move(own);
   }
-  return false;
+  return problem.empty() ? llvm::Error::success() : option::fail(problem);
 }
 
 /// Modes of recomputation, and levels of ZeRO. Without a limit those that take

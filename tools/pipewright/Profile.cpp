@@ -128,6 +128,10 @@ llvm::Expected<ModuleTimes> readModuleTimes(llvm::StringRef path) {
                           number, "]");
     times.emplace_back(name->str(), *seconds);
   }
+  if (llvm::none_of(llvm::make_second_range(times),
+                    [](double seconds) { return seconds > 0; }))
+    return option::fail("'", path,
+                        "' expects a module that takes more than 0 seconds");
   return times;
 }
 

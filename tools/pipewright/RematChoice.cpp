@@ -383,32 +383,47 @@ bool Compilation::compareWithLayers() {
   return std::isfinite(least);
 }
 
-/// Warns of windows of stashes that take more memory than all stashes do:
-/// what is computed again has room beside those that are kept.
-void Compilation::compareWindows() {
+/// Warns of windows of stashes, and of stashes on hosts, with which the fullest
+/// rank needs no less than with all stashes: what is computed again has room
+/// beside those that are kept, and another rank may be the fullest.
+void Compilation::compareWithKept() {
   auto &remat = options.pipelines.staged.remat;
-  const std::string given = remat;
+  auto &offload = options.pipelines.scheduled.offload;
+  const std::string modes = remat, moved = offload;
+  const double share = options.offload;
   llvm::SmallVector<StringRef> words;
-  StringRef(given).split(words, ',');
-  if (begin != Level::Import || llvm::none_of(words, pipe::isWindowMode))
+  StringRef(modes).split(words, ',');
+  const bool hasWindows = llvm::any_of(words, pipe::isWindowMode);
+  if (begin != Level::Import || (!hasWindows && share == 0))
     return;
   const int64_t bytes = tryPlan().bytes;
-  for (StringRef &word : words)
-    if (pipe::isWindowMode(word))
-      word = "none";
-  const std::string kept = joinModes(
-      llvm::map_to_vector(words, [](StringRef word) { return word.str(); }));
-  remat = kept;
-  const int64_t whole = tryPlan().bytes;
-  remat = given;
-  constexpr int64_t unknown = std::numeric_limits<int64_t>::max();
-  if (bytes < whole || bytes == unknown)
-    return;
-  mlir::emitWarning(module().getLoc())
-      << "remat '" << given << "' recomputes, but its largest arena ("
-      << codegen::formatBytes(bytes) << ") is no smaller than with '" << kept
-      << "' (" << codegen::formatBytes(whole)
-      << "): keep all stashes, or those of fewer micro-batches";
+  auto warn = [&](const llvm::Twine &what, const std::string &other,
+                  StringRef advice) {
+    const int64_t whole = tryPlan().bytes;
+    if (bytes >= whole && bytes < std::numeric_limits<int64_t>::max())
+      mlir::emitWarning(module().getLoc())
+          << what << ", but its largest arena (" << codegen::formatBytes(bytes)
+          << ") is no smaller than with '" << other << "' ("
+          << codegen::formatBytes(whole) << "): " << advice;
+  };
+  if (hasWindows) {
+    for (StringRef &word : words)
+      if (pipe::isWindowMode(word))
+        word = "none";
+    const std::string kept = llvm::join(words, ",");
+    remat = kept;
+    warn("remat '" + modes + "' recomputes", kept,
+         "keep all stashes, or those of fewer micro-batches");
+    remat = modes;
+  }
+  if (share > 0) {
+    offload = "none";
+    options.offload = 0;
+    warn("offload '" + moved + "' moves stashes to hosts", "none",
+         "leave it out");
+    offload = moved;
+    options.offload = share;
+  }
 }
 
 /// By stage of the model, or of all together, the most bytes that a rank with

@@ -481,7 +481,12 @@ static FailureOr<StageOfOp> balanceStages(const ModelOps &model,
   }
   if (method == Method::Scopes) {
     keepScopesWhole(graph, nodes);
-    if (int64_t blocks = graph.countLayers(); blocks < stages)
+    const int64_t blocks = graph.countLayers();
+    if (blocks == 0)
+      return module.emitError("pipe-partition-stages: balance scopes expects "
+                              "nodes with names of modules, but the model has "
+                              "none: use another --balance");
+    if (blocks < stages)
       return module.emitError("pipe-partition-stages: expects at most ")
              << blocks
              << (blocks == 1 ? " stage, as the model has one module"

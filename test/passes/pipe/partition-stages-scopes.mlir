@@ -3,6 +3,8 @@
 // RUN: pipewright-opt %s --pipe-partition-stages="stages=2 balance=flops" | FileCheck %s --check-prefix=FLOPS
 // RUN: pipewright-opt %s --pipe-partition-stages="stages=2 balance=scopes" | FileCheck %s
 // RUN: not pipewright-opt %s --pipe-partition-stages="stages=4 balance=scopes" 2>&1 | FileCheck %s --check-prefix=FEW
+// RUN: sed 's/ loc(.*//' %s | not pipewright-opt --pipe-partition-stages="stages=2 balance=scopes" 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: error: pipe-partition-stages: balance scopes expects nodes with names of modules, but the model has none: use another --balance
 
 // FLOPS-LABEL: pipe.forward
 // FLOPS-COUNT-2: nn.matmul
