@@ -339,7 +339,10 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   auto plan = compilation->planQuietly(*options, refusal, mostOfInterest);
   if (failed(plan))
     return false;
-  add(summaryOf(one, *plan));
+  Configuration found = summaryOf(one, *plan);
+  // Copies may not be in time for any.
+  found.offloads &= found.hostBytes > 0;
+  add(std::move(found));
   return true;
 }
 

@@ -96,6 +96,7 @@ llvm::json::Value ConfigurationSearch::toJson() const {
                                      {"balance", cutOf(one)},
                                      {"recomputes_early", one.recomputesEarly},
                                      {"offloads", one.offloads},
+                                     {"options", one.options()},
                                      {"host_bytes", one.hostBytes},
                                      {"step_seconds", one.step},
                                      {"work_seconds", one.work},
