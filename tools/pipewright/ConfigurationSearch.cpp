@@ -207,9 +207,11 @@ void ConfigurationSearch::plan(const Prospect &prospect,
   constexpr double most = 1.02;
   if (one.step - one.exposed <= most * prospect.expected)
     attained.push_back(prospect);
-  add(std::move(one));
-  if (hasLimit && prospect.mode > 0)
-    addEachRank(prospect.one, compilation);
+  add(one);
+  if (!hasLimit || prospect.mode == 0)
+    return;
+  addEachRank(prospect.one, compilation);
+  tryOffload(std::move(one));
 }
 
 /// Beside one that fits by recomputing in all stages, one with each rank
@@ -355,25 +357,23 @@ void ConfigurationSearch::tryVariants(
       planVariant(one, /*estimatesFirst=*/false);
 }
 
-/// The fastest that recompute, with no more of that, and stashes on their
-/// hosts: the least with which they fit. To choose among all schedules again
-/// would take long.
-void ConfigurationSearch::tryOffload() {
-  for (Configuration one : fastest()) {
-    if (one.ranks == 1 || one.remat == "none")
-      continue;
-    const std::string own = one.remat;
-    one.offloads = true;
-    one.recomputesEarly = false;
-    if (one.schedule == "auto") {
-      one.loops = one.stages / one.ranks;
-      one.schedule = one.loops > 1 ? "interleaved" : "1f1b";
-    }
-    for (llvm::StringRef mode : kRematModesByTime) {
-      one.remat = mode.str();
-      if (planVariant(one, /*estimatesFirst=*/true) || mode == own)
-        break;
-    }
+/// Beside one that recomputes, one with stashes on hosts and the least
+/// recomputation with which it fits. To choose among all schedules again would
+/// take long.
+void ConfigurationSearch::tryOffload(Configuration one) {
+  if (one.ranks == 1 || given.isGiven("offload") || given.isGiven("remat") ||
+      !withHosts.insert({one.ranks, one.microBatchSize, one.zero}).second)
+    return;
+  one.offloads = true;
+  one.recomputesEarly = false;
+  if (one.schedule == "auto") {
+    one.loops = one.stages / one.ranks;
+    one.schedule = one.loops > 1 ? "interleaved" : "1f1b";
+  }
+  for (llvm::StringRef mode : kRematModesByTime) {
+    one.remat = mode.str();
+    if (planVariant(one, /*estimatesFirst=*/true))
+      return;
   }
 }
 
@@ -466,8 +466,6 @@ llvm::Error ConfigurationSearch::run() {
       return one.stages == one.ranks || (!std::exchange(hadLoops, true) &&
                                          one.imbalance > ofUse * one.step);
     });
-  if (hasLimit && !given.isGiven("offload") && !given.isGiven("remat"))
-    tryOffload();
   if (!given.isGiven("early-recompute"))
     tryVariants([](Configuration &one) {
       one.recomputesEarly = true;

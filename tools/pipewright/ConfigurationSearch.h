@@ -136,7 +136,7 @@ private:
   std::set<Prospect>::iterator next();
   std::vector<Configuration> fastest() const;
   void tryVariants(llvm::function_ref<bool(Configuration &)> change);
-  void tryOffload();
+  void tryOffload(Configuration one);
   bool planVariant(const Configuration &one, bool estimatesFirst);
   std::string smallestPlan();
   /// Whether memory does not matter.
@@ -180,6 +180,9 @@ private:
   /// ZeRO: levels that cannot be compiled, and where each rank was to choose.
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> refused;
   std::set<std::tuple<int64_t, int64_t, int64_t>> withEachRank;
+  /// By ranks, size of micro-batches, and level of ZeRO: where stashes on hosts
+  /// were tried.
+  std::set<std::tuple<int64_t, int64_t, int64_t>> withHosts;
   std::vector<Configuration> planned;
   /// What was not planned, or whose plan does not fit.
   int64_t impossible = 0, slower = 0, tooLarge = 0, alike = 0;
