@@ -16,6 +16,7 @@
 #include "runtime/cuda/NcclLinks.h"
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -246,12 +247,15 @@ TEST(NcclDouble, AnAsynchronousErrorNamesRankAndLink) {
                      "the environment asked for this error");
 }
 
-/// Ranks with these links, where a communicator takes 0.2 s to be made and
-/// waits have this deadline.
-static std::vector<std::string> startSlowly(
-    int64_t ranks, const std::vector<std::pair<int64_t, int64_t>> &links,
-    double deadline, const std::vector<std::vector<int64_t>> &groups = {}) {
-  setenv("PIPEWRIGHT_DOUBLE_NCCL_CONNECT", "200000", 1);
+/// Ranks with these links, where a communicator takes so many seconds to be
+/// made and waits have this deadline.
+static std::vector<std::string>
+startSlowly(int64_t ranks,
+            const std::vector<std::pair<int64_t, int64_t>> &links,
+            double seconds, double deadline,
+            const std::vector<std::vector<int64_t>> &groups = {}) {
+  setenv("PIPEWRIGHT_DOUBLE_NCCL_CONNECT",
+         std::to_string(std::llround(seconds * 1e6)).c_str(), 1);
   const auto make = [&](Transport &control) {
     control.setDeadline(deadline);
     return createNcclLinks(control);
@@ -279,12 +283,12 @@ TEST(NcclDouble, NeighboursStartInAsManyRoundsHoweverManyTheyAre) {
     if (r < ranks / 2)
       groups.push_back({r, r + ranks / 2});
   }
-  EXPECT_EQ(startSlowly(ranks, links, 4, groups),
+  EXPECT_EQ(startSlowly(ranks, links, 0.2, 4, groups),
             std::vector<std::string>(ranks));
 }
 
-/// All ranks are linked to the first, which makes ten communicators; the last
-/// rank has two, in the last rounds.
+/// All ranks are linked to the first, which makes ten communicators in 5 s; the
+/// last rank has two, in the last rounds.
 TEST(NcclDouble, AWaitForALaterRoundMayTakeAsLongAsAllBefore) {
   constexpr int64_t ranks = 6;
   std::vector<std::pair<int64_t, int64_t>> links;
@@ -292,7 +296,7 @@ TEST(NcclDouble, AWaitForALaterRoundMayTakeAsLongAsAllBefore) {
     links.emplace_back(0, r);
     links.emplace_back(r, 0);
   }
-  EXPECT_EQ(startSlowly(ranks, links, 1), std::vector<std::string>(ranks));
+  EXPECT_EQ(startSlowly(ranks, links, 0.5, 3), std::vector<std::string>(ranks));
 }
 
 TEST(NcclDouble, ACommunicatorThatIsNeverReadyIsAnError) {
