@@ -163,9 +163,8 @@ void Compilation::chooseCut() {
   staged.balance = best.balance;
   staged.stageMemory = llvm::ArrayRef(best.stageMemory);
   pipe::setOpSeconds(module(), best.seconds);
-  if (!least.fits())
-    return;
-  if (!options.choosesBalance)
+  // Of what nobody asked for nothing is said.
+  if (!least.fits() || !options.choosesBalance)
     return;
   if (best.balance != balance)
     mlir::emitRemark(module().getLoc())

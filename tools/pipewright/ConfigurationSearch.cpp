@@ -287,8 +287,9 @@ std::string ConfigurationSearch::smallestPlan() {
   constexpr int most = 6;
   std::optional<Configuration> best;
   int tried = 0;
-  for (auto &[bytes, one] : beyondLimit) {
-    // It recomputes no more than a limit asks for.
+  for (auto [bytes, one] : beyondLimit) {
+    // `auto` recomputes no more than a limit asks for. A choice of schedules
+    // takes the fastest, whatever it keeps, so 1f1b stands for it.
     if (one.remat == "auto" || !decidesByRank(one))
       continue;
     auto options = readCompileOptions(valuesOf(one), nullptr);
@@ -297,8 +298,10 @@ std::string ConfigurationSearch::smallestPlan() {
       continue;
     }
     options->dropMemoryLimits();
-    tell(one);
     Compilation *compilation = opened(*options);
+    if (!compilation)
+      continue;
+    tell(one);
     Refusal refusal;
     if (auto plan = compilation->planQuietly(
             *options, refusal, std::numeric_limits<double>::infinity());
@@ -319,8 +322,8 @@ std::vector<Configuration> ConfigurationSearch::fastest() const {
   return {planned.begin(), planned.begin() + std::min(most, planned.size())};
 }
 
-/// Plans it beside the others. Whether it fits and estimates, where they are
-/// asked first, do not say that it takes longer.
+/// Plans it beside the others, unless it asks estimates first and these say
+/// that it does not fit or is slower. Whether there is such a plan.
 bool ConfigurationSearch::planVariant(const Configuration &one,
                                       bool estimatesFirst) {
   const double mostOfInterest = stepToBeat() * kOfInterest;
