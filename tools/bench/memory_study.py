@@ -9,8 +9,9 @@ The fullest arena without recomputation and the smallest that any mode of --rema
 of a range; `--remat auto` plans for limits spread over it evenly, and so does the best of the modes
 before keep:N, all ranks alike. Each plan is compiled and run, two steps for its weights, which are
 compared with those of no recomputation bit by bit, and more for its time; what each rank has used is
-compared with the plan to the byte. Steps are predicted for the machine at hand, and measured in
-turns with the program of the first row. Prints a Markdown table.
+compared with the plan to the byte. Steps are predicted for the machine at hand. In each round all
+programs run in turn; what is printed of one is the median of its ratios to that of `none` in the
+same round, with the least and the greatest. Prints a Markdown table.
 """
 
 import argparse
@@ -62,6 +63,22 @@ class Study:
         planned = len(lines) == self.arguments.ranks and all("as planned" in x for x in lines)
         return out, weights, planned, [f"{name}=random" for name in plan["inputs"]]
 
+    def run(self, modes):
+        """By mode: whether weights and memory are as they should be, and the step by that of none."""
+        programs = {}
+        for number, mode in enumerate(modes):
+            programs[mode] = self.compile(f"program-{number}", mode)
+        base = programs["none"][1]
+        rounds = [{mode: self.seconds(out, data) for mode, (out, _, _, data) in programs.items()}
+                  for _ in range(self.arguments.rounds)]
+        cells = {}
+        for mode, (_, weights, planned, _) in programs.items():
+            ratios = [one[mode] / one["none"] for one in rounds]
+            cells[mode] = ["same" if filecmp.cmp(base, weights, shallow=False) else "DIFFER",
+                           "as planned" if planned else "OTHER",
+                           f"{statistics.median(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f})"]
+        return cells
+
     def seconds(self, out, data):
         cores = ",".join(map(str, range(self.arguments.ranks)))
         return bench.step_seconds(out, STEPS, cores, data=data, warm_up=2)
@@ -89,32 +106,26 @@ def main():
         uniform = {mode: study.plan("--remat", mode) for mode in UNIFORM}
         most = largest(uniform["none"])
         least = min(map(largest, uniform.values()))
-        if not arguments.no_run:
-            base, weights, _, data = study.compile("none", "none")
+        limits = [most - (most - least) * number // (arguments.limits - 1)
+                  for number in range(arguments.limits)]
+        plans = [study.plan("--remat", "auto", "--memory-limit", f"{limit}B") for limit in limits]
+        modes = ["none"] + [plan["options"]["remat"] for plan in plans if plan]
+        runs = {} if arguments.no_run else study.run(dict.fromkeys(modes))
         print("| limit, MB | all ranks alike, ms | `auto`, ms | chosen | MB | bits | memory |"
               " measured, x none | predicted, x none |")
         print("|---|---|---|---|---|---|---|---|---|")
         first = uniform["none"]["predicted_step_seconds"]
-        for number in range(arguments.limits):
-            limit = most - (most - least) * number // (arguments.limits - 1)
+        for limit, plan in zip(limits, plans):
             alike = [plan["predicted_step_seconds"] for plan in uniform.values()
                      if largest(plan) <= limit]
-            plan = study.plan("--remat", "auto", "--memory-limit", f"{limit}B")
             cells = [f"{limit / 1e6:.1f}", f"{min(alike) * 1e3:.1f}" if alike else "none fits"]
             if not plan:
                 print("| " + " | ".join(cells) + " | none fits | | | | | | |", flush=True)
                 continue
             remat = plan["options"]["remat"]
             step = plan["predicted_step_seconds"]
-            cells += [f"{step * 1e3:.1f}", f"`{remat}`", f"{largest(plan) / 1e6:.1f}"]
-            if not arguments.no_run:
-                out, own, planned, _ = study.compile(f"limit-{number}", remat)
-                pairs = [(study.seconds(out, data), study.seconds(base, data))
-                         for _ in range(arguments.rounds)]
-                cells += ["same" if filecmp.cmp(weights, own, shallow=False) else "DIFFER",
-                          "as planned" if planned else "OTHER",
-                          f"{statistics.median(a / b for a, b in pairs):.3f}",
-                          f"{step / first:.3f}"]
+            cells += [f"{step * 1e3:.1f}", f"`{remat}`", f"{largest(plan) / 1e6:.1f}",
+                      *runs.get(remat, []), f"{step / first:.3f}"]
             print("| " + " | ".join(cells) + " |", flush=True)
 
 
