@@ -31,6 +31,19 @@
 
 namespace pipewright::doubles {
 
+/// Sleeps in a loop that waits for another process or a word in memory, for
+/// longer as the wait gets longer: many streams wait on few cores.
+class Naps {
+public:
+  void next() {
+    std::this_thread::sleep_for(length);
+    length = std::min(length * 5 / 4, std::chrono::microseconds(1000));
+  }
+
+private:
+  std::chrono::microseconds length{20};
+};
+
 struct Context;
 struct Stream;
 

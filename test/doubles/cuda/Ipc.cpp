@@ -301,8 +301,8 @@ public:
 
   void finish(const VectorClock &clock) override;
   void waitUntilDone() override {
-    while (!isDone())
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    for (Naps naps; !isDone();)
+      naps.next();
   }
   bool isDone() override { return slot().over >= number; }
   VectorClock clock() override;
@@ -318,8 +318,8 @@ private:
 } // namespace
 
 void SharedRecord::finish(const VectorClock &clock) {
-  while (slot().over + SharedEvent::slotCount < number)
-    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  for (Naps naps; slot().over + SharedEvent::slotCount < number;)
+    naps.next();
   if (state().settings.races) {
     const std::vector<VectorClock::Tick> ticks = clock.all(self());
     if (ticks.size() > SharedClock::most)

@@ -174,11 +174,12 @@ CUresult CUDAAPI cuStreamWaitValue32(CUstream handle, CUdeviceptr address,
     return result;
   auto wait = [context, address, value, flags] {
     char *word = translate(context, address, 4, "cuStreamWaitValue32");
+    Naps naps;
     while (!isReached(__atomic_load_n(reinterpret_cast<uint32_t *>(word),
                                       __ATOMIC_SEQ_CST),
                       value, flags) &&
            context->error == CUDA_SUCCESS)
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      naps.next();
   };
   return submit(stream, {"wait for value", wait, {}},
                 CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
