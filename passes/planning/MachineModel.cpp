@@ -7,6 +7,7 @@
 #include "passes/planning/MachineModel.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/ErrorHandling.h"
 
 #include <algorithm>
@@ -47,6 +48,7 @@ MachineModel MachineModel::h100(Precision precision) {
   machine.networkBandwidth = 45e9;
   // PCIe 5.0, 16 lanes: 63 GB/s.
   machine.hostBandwidth = 50e9;
+  machine.hostMemory = 2e12 / 8;
   machine.memory = 80e9;
   return machine;
 }
@@ -70,6 +72,7 @@ MachineModel MachineModel::a100() {
           .hostRanks = 8,
           .networkLatency = 15e-6,
           .networkBandwidth = 22e9,
+          .hostMemory = 2e12 / 8,
           .memory = 80e9};
 }
 
@@ -86,6 +89,7 @@ MachineModel MachineModel::v100() {
           .networkLatency = 15e-6,
           .networkBandwidth = 5.6e9,
           .hostBandwidth = 12e9, // PCIe 3.0, 16 lanes: 15.8 GB/s.
+          .hostMemory = 512e9 / 8,
           .memory = 32e9};
 }
 
@@ -153,6 +157,39 @@ std::optional<MachineModel> MachineModel::named(StringRef name) {
   return std::nullopt;
 }
 
+/// Of a name that may leave the precision out.
+static std::optional<MachineModel> machineOfFamily(StringRef name,
+                                                   Precision precision) {
+  if (std::optional<MachineModel> exact = MachineModel::named(name))
+    return exact;
+  llvm::SmallVector<const NamedMachine *> known;
+  for (const NamedMachine &machine : machines) {
+    auto [family, own] = machine.name.rsplit('-');
+    if (family == name && own == nameOf(precision))
+      return machine.make();
+    if (family == name)
+      known.push_back(&machine);
+  }
+  if (known.size() != 1)
+    return std::nullopt;
+  return known.front()->make();
+}
+
+std::optional<MachineModel> MachineModel::named(StringRef name,
+                                                Precision precision) {
+  if (std::optional<MachineModel> machine = machineOfFamily(name, precision))
+    return machine;
+  auto [family, digits] = name.rsplit('x');
+  unsigned ranks = 0;
+  if (digits.getAsInteger(10, ranks) || ranks == 0 ||
+      ranks > OtherRanks::mostPlaces)
+    return std::nullopt;
+  std::optional<MachineModel> machine = machineOfFamily(family, precision);
+  if (machine)
+    machine->hostRanks = ranks;
+  return machine;
+}
+
 std::string MachineModel::names() {
   std::string text;
   for (auto [number, machine] : llvm::enumerate(machines)) {
@@ -188,7 +225,10 @@ llvm::ArrayRef<MachineFigure> machineFigures() {
       {"network_bandwidth", &MachineModel::networkBandwidth, "B/s",
        "what such a message carries, of a rank's share"},
       {"host_bandwidth", &MachineModel::hostBandwidth, "B/s",
-       "a copy from a GPU to its host's memory, or back", /*isOfRank=*/true,
+       "a copy from a GPU to its host's memory, or back", /*isOfRank=*/false,
+       /*isCount=*/false, /*isOptional=*/true},
+      {"host_memory", &MachineModel::hostMemory, "B",
+       "what a rank has of its host's memory for stashes", /*isOfRank=*/false,
        /*isCount=*/false, /*isOptional=*/true},
       {"memory", &MachineModel::memory, "B", "what a rank has for its arena",
        /*isOfRank=*/true, /*isCount=*/false, /*isOptional=*/true}};

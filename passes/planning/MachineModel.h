@@ -73,6 +73,8 @@ struct MachineModel {
   /// Between a GPU and its host's memory, in one direction, both at once: what
   /// copies reach over PCIe 4.0 with 16 lanes (31.5 GB/s), unless said.
   double hostBandwidth = 25e9;
+  /// Bytes that a rank has there for stashes: its share of the host's memory.
+  double hostMemory = unknownMemory;
   /// Bytes that a rank has for its arena.
   double memory = unknownMemory;
   /// Ranks that are not like the rest; no place is in two of them.
@@ -89,25 +91,25 @@ struct MachineModel {
   /// With each figure the best of all ranks, and all alike: no rank is faster.
   MachineModel ofBestRank() const;
 
-  /// One H100 for each rank, eight in a host, joined by NVLink, and an adapter
-  /// of 400 Gb/s for each (DGX H100's data sheet). In bf16 what products and
-  /// attention reach in a step of GPT-2 124M, and convolutions in one of VGG19,
-  /// on an H200, whose processor is the same (doc/gpu-results.md); the rest
-  /// from published figures.
+  /// One H100 for each rank, eight in a host of 2 TB, joined by NVLink, and an
+  /// adapter of 400 Gb/s for each (DGX H100's data sheet). In bf16 what
+  /// products and attention reach in a step of GPT-2 124M, and convolutions in
+  /// one of VGG19, on an H200, whose processor is the same
+  /// (doc/gpu-results.md); the rest from published figures.
   static MachineModel h100(Precision precision);
   /// An H200 in bf16: an H100 with memory of 4.8 TB/s (data sheet), of which
   /// kernels reach the same share.
   static MachineModel h200();
   /// One A100 with 80 GB in bf16: shares of its published peaks (312 TFLOP/s,
   /// 2 TB/s, 300 GB/s by NVLink) as large products and kernels usually reach
-  /// them; eight in a host, an adapter of 200 Gb/s for each (DGX A100's data
-  /// sheet). Nothing of it was measured by this project.
+  /// them; eight in a host of 2 TB, an adapter of 200 Gb/s for each (DGX A100's
+  /// data sheet). Nothing of it was measured by this project.
   static MachineModel a100();
   /// One V100 in 16 bits (125 TFLOP/s, 900 GB/s: data sheet), of which products
   /// and kernels reach the shares that they do of an H100; eight in a DGX-1
-  /// that share four adapters of 100 Gb/s, an NVLink of 25 GB/s between two
-  /// (white paper). The machine of J. Lamy-Poirier, "Breadth-First Pipeline
-  /// Parallelism", 2022. Nothing of it was measured by this project.
+  /// with 512 GB that share four adapters of 100 Gb/s, an NVLink of 25 GB/s
+  /// between two (white paper). The machine of J. Lamy-Poirier, "Breadth-First
+  /// Pipeline Parallelism", 2022. Nothing of it was measured by this project.
   static MachineModel v100();
   /// One P100 with 16 GB in f32, on PCIe (9.3 TFLOP/s, 732 GB/s: data sheet),
   /// of which products and kernels reach the shares that they do of an H100;
@@ -122,6 +124,11 @@ struct MachineModel {
   /// The machine of that name, such as `cpu`, `h100-f32` or `h100-bf16`; none
   /// where nobody knows it.
   static std::optional<MachineModel> named(llvm::StringRef name);
+  /// The same, of names that leave the precision out (`h100`), too: that of
+  /// these figures or, where no others are known, the only one; and with hosts
+  /// of so many ranks (`h100x4`).
+  static std::optional<MachineModel> named(llvm::StringRef name,
+                                           Precision precision);
   /// All names, as a sentence lists them.
   static std::string names();
 };

@@ -53,6 +53,7 @@ struct Stash {
   int64_t made = 0, taken = 0;
   /// Seconds: between the two, and of a copy in one direction.
   double life = 0, copy = 0;
+  int64_t bytes = 0;
 };
 
 /// Chooses and places the moves of one rank.
@@ -60,7 +61,8 @@ class RankMoves {
 public:
   RankMoves(const Schedule &schedule, const TaskCosts &costs, int32_t rank,
             llvm::ArrayRef<TaskTime> times)
-      : tasks(schedule.order[rank]), times(times) {
+      : tasks(schedule.order[rank]), times(times),
+        hostMemory(costs.hostMemory) {
     collect(schedule, costs);
   }
 
@@ -81,6 +83,7 @@ private:
 
   llvm::ArrayRef<Task> tasks;
   llvm::ArrayRef<TaskTime> times;
+  const double hostMemory;
   /// Those that may move, by stages, of which the stashes live longest in the
   /// first; and the bytes of one of each.
   struct OfStage {
@@ -115,6 +118,7 @@ void RankMoves::collect(const Schedule &schedule, const TaskCosts &costs) {
                 static_cast<int64_t>(beginOfPair(tasks, index))};
     stash.life = startOf(stash.taken) - endOf(stash.made);
     stash.copy = costs.secondsOfCopy(bytes);
+    stash.bytes = bytes;
     // Of what the next backward needs, none stands between. A task runs beside
     // each copy.
     if (before < stash.made || stash.taken < stash.made + 2 ||
@@ -152,9 +156,28 @@ std::vector<Stash> RankMoves::choose(int64_t count) const {
   return chosen;
 }
 
-/// None where the engines cannot copy them all in time.
+/// The most bytes that these have on the host at one time: from where their
+/// copies begin until their backwards.
+static int64_t mostBytesOf(llvm::ArrayRef<Stash> stashes) {
+  std::vector<std::pair<int64_t, int64_t>> changes;
+  for (const Stash &stash : stashes) {
+    changes.emplace_back(stash.made, stash.bytes);
+    changes.emplace_back(stash.taken, -stash.bytes);
+  }
+  // Where one is taken there is room for another.
+  llvm::sort(changes);
+  int64_t bytes = 0, most = 0;
+  for (const auto &[position, change] : changes)
+    most = std::max(most, bytes += change);
+  return most;
+}
+
+/// None where the engines cannot copy them all in time, or the host has not
+/// enough memory.
 std::optional<std::vector<StashMove>>
 RankMoves::place(std::vector<Stash> chosen) const {
+  if (static_cast<double>(mostBytesOf(chosen)) > hostMemory)
+    return std::nullopt;
   // To the host.
   llvm::sort(chosen,
              [](const Stash &a, const Stash &b) { return a.made < b.made; });

@@ -28,8 +28,8 @@ llvm::Expected<double> parseOffload(llvm::StringRef text);
 
 /// Which stashes of each rank live on its host, at most `share` of its bytes:
 /// those of the stages that keep them longest, as many as the two engines copy
-/// in time by these costs. None that lives for less than three copies there and
-/// back, or that the rank's next backward needs.
+/// in time and the host has memory for by these costs. None that lives for less
+/// than three copies there and back, or that the rank's next backward needs.
 llvm::Expected<std::vector<StashMove>>
 movesToHost(const Schedule &schedule, const TaskCosts &costs,
             llvm::ArrayRef<StageEdge> edges, double share);

@@ -88,6 +88,8 @@ struct TaskCosts {
   /// Between a GPU and its host, one copy at a time each way; the latency is of
   /// the engine.
   LinkCosts hostLink;
+  /// Bytes that a rank has for stashes on its host.
+  double hostMemory = std::numeric_limits<double>::infinity();
   /// The time of an overlapped pair, as a share of the sum of its two tasks.
   double pairFactor = 1;
 

@@ -297,6 +297,7 @@ schedules::TaskCosts costsOfLinks(ModuleOp module,
   costs.linkLatency = machine.linkLatency;
   costs.linkBandwidth = machine.linkBandwidth;
   costs.hostLink.bandwidth = machine.hostBandwidth;
+  costs.hostMemory = machine.hostMemory;
   const pipe::ProgramFields program = pipe::programOf(module);
   costs.hosts = schedules::Hosts::of(
       static_cast<int64_t>(std::clamp(machine.hostRanks, 1.0, 1048576.0)),

@@ -189,11 +189,13 @@ static llvm::Expected<ChosenMachine> readModel(llvm::StringRef path,
   return machine;
 }
 
-static llvm::Expected<MachineModel> findNamed(llvm::StringRef name) {
-  if (std::optional<MachineModel> known = MachineModel::named(name))
+static llvm::Expected<MachineModel> findNamed(llvm::StringRef name,
+                                              Precision precision) {
+  if (std::optional<MachineModel> known = MachineModel::named(name, precision))
     return std::move(*known);
   return option::fail("--machine expects ", MachineModel::names(),
-                      ", or a FILE.json that pipewright machine show -o has "
+                      ", one of these with hosts of N ranks (h100-bf16xN), "
+                      "or a FILE.json that pipewright machine show -o has "
                       "written, but got '",
                       text::shortened(name), "'");
 }
@@ -201,7 +203,7 @@ static llvm::Expected<MachineModel> findNamed(llvm::StringRef name) {
 llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
                                             Precision precision) {
   if (!text.ends_with(".json")) {
-    llvm::Expected<MachineModel> model = findNamed(text);
+    llvm::Expected<MachineModel> model = findNamed(text, precision);
     if (!model)
       return model.takeError();
     return ChosenMachine{text.str(), std::move(*model)};
@@ -219,11 +221,12 @@ llvm::Expected<ChosenMachines> chooseMachine(llvm::StringRef text) {
   ChosenMachines machines;
   machines.name = text;
   if (!text.ends_with(".json")) {
-    llvm::Expected<MachineModel> model = findNamed(text);
-    if (!model)
-      return model.takeError();
-    for (Precision precision : kPrecisions)
+    for (Precision precision : kPrecisions) {
+      llvm::Expected<MachineModel> model = findNamed(text, precision);
+      if (!model)
+        return model.takeError();
       machines.models[precision] = *model;
+    }
     return machines;
   }
   llvm::Expected<llvm::json::Object> file = readFile(text);

@@ -195,7 +195,7 @@ LogicalResult Compilation::checkMemory() {
         (!fullest || arena.getBytes() > fullest.getBytes()))
       fullest = arena;
   if (!fullest)
-    return success();
+    return checkHostMemory();
   missing = static_cast<int64_t>(fullest.getBytes());
   const std::string subject =
       "rank " + std::to_string(fullest.getRank()) + " needs";
@@ -203,6 +203,21 @@ LogicalResult Compilation::checkMemory() {
          << needsMore(subject, *missing, *options.limitOf(fullest.getRank()),
                       options)
          << "; plan --search finds out";
+}
+
+/// Moves are chosen by the sizes of stashes; how these lie beside each other on
+/// the host is known when memory is planned.
+LogicalResult Compilation::checkHostMemory() {
+  const double most = options.machineModel().hostMemory;
+  for (auto arena : module().getOps<pipe::ArenaOp>())
+    if (static_cast<double>(arena.getHostBytes()) > most)
+      return mlir::emitError(module().getLoc())
+             << "rank " << arena.getRank() << " moves stashes of "
+             << arena.getHostBytes() << " B to its host, but the machine's "
+             << "host_memory is " << static_cast<int64_t>(most)
+             << " B for a rank: a share of the stashes needs less, such as "
+                "--offload 50%";
+  return success();
 }
 
 /// Runs the passes that the user wants behind a level, and proves the level

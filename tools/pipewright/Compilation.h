@@ -57,6 +57,10 @@ public:
   mlir::FailureOr<codegen::Plan>
   planQuietly(const CompileOptions &others, Refusal &refusal,
               double stepToBeat = std::numeric_limits<double>::infinity());
+  /// The schedule of the last plan that was made, as --schedule takes it.
+  llvm::StringRef schedule() const {
+    return options.pipelines.scheduled.policy.getValue();
+  }
   /// What the fastest plan under these options takes at least, as PlanChoice.h
   /// says.
   StepEstimate estimateStep(const CompileOptions &others, double enough);
@@ -101,6 +105,7 @@ private:
   mlir::LogicalResult chooseSchedule();
   llvm::SmallVector<int64_t> bytesBeyondLimit(bool ofAll);
   mlir::LogicalResult checkMemory();
+  mlir::LogicalResult checkHostMemory();
   mlir::LogicalResult finish(Level level);
   mlir::LogicalResult runAfter(Level level);
   bool hasPassesAfter(Level level) const;

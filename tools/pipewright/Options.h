@@ -95,7 +95,7 @@ struct CompileOptions {
   }
   /// Whether its figures decide anything, and not predictions alone.
   bool decidesByMachine() const {
-    return machineModel().isUneven() ||
+    return machineModel().isUneven() || (machine && offload > 0) ||
            (policy.policy && policy->plansWithTimes());
   }
   /// Whether stages are cut by what ops are predicted to take on it.

@@ -186,7 +186,8 @@ std::vector<CompileRow> pipewright::tool::targetRows() {
         "What times are predicted for, schedules chosen by them, and how much "
         "memory ranks have: " +
             MachineModel::names() +
-            ", or what pipewright machine show -o has written elsewhere "
+            ", the same with hosts of N ranks (h100-bf16xN), or what "
+            "pipewright machine show -o has written elsewhere "
             "(default: a core of this machine; an H100)"},
        recordGiven,
        ifGiven(readMachine)},

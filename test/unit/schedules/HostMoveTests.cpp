@@ -8,6 +8,7 @@
 #include "passes/schedules/WorkOrder.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
 
 using namespace pipewright::schedules;
@@ -96,6 +97,33 @@ TEST(Offload, KeepsToItsShare) {
       EXPECT_GE(count, share * 16 - 4);
       EXPECT_GT(count, 0);
     }
+  }
+}
+
+TEST(Offload, KeepsToItsHostsMemory) {
+  for (const char *name : {"gpipe", "1f1b"}) {
+    TaskCosts costs = costsWith(8, 1, 2, .5);
+    const auto stash = static_cast<double>(costs.stages[0].stashBytes);
+    const size_t all = offloaded(name, {8, 8, 32}, costs).moves.size();
+    costs.hostMemory = 2.5 * stash;
+    const Schedule schedule = offloaded(name, {8, 8, 32}, costs);
+    EXPECT_LT(schedule.moves.size(), all) << name;
+    // By rank and position: how many are on the host.
+    std::map<int32_t, std::map<int64_t, int64_t>> changes;
+    for (const StashMove &move : schedule.moves) {
+      const int32_t rank = schedule.rankOfStage[move.stage];
+      ++changes[rank][move.sent];
+      --changes[rank][move.fetched + 1];
+    }
+    int64_t most = 0;
+    for (const auto &[rank, ofRank] : changes) {
+      int64_t now = 0;
+      for (const auto &[position, change] : ofRank)
+        most = std::max(most, now += change);
+    }
+    EXPECT_EQ(2, most) << name;
+    costs.hostMemory = stash / 2;
+    EXPECT_TRUE(offloaded(name, {8, 8, 32}, costs).moves.empty()) << name;
   }
 }
 
