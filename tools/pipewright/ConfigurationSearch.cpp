@@ -40,7 +40,9 @@ void ConfigurationSearch::push(Prospect prospect) {
   prospects.insert(std::move(prospect));
 }
 
-static Configuration summaryOf(Configuration one, const codegen::Plan &plan) {
+static Configuration summaryOf(Configuration one, const codegen::Plan &plan,
+                               const Compilation &compilation) {
+  one.chosen = compilation.schedule();
   one.stages = plan.stages.size();
   one.step = plan.simulation.globalStepTime;
   one.exposed = plan.simulation.exposedSeconds;
@@ -202,7 +204,7 @@ void ConfigurationSearch::plan(const Prospect &prospect,
     fail(prospect, options, refusal);
     return;
   }
-  Configuration one = summaryOf(prospect.one, *plan);
+  Configuration one = summaryOf(prospect.one, *plan, compilation);
   // An estimate counts no sums.
   constexpr double most = 1.02;
   if (one.step - one.exposed <= most * prospect.expected)
@@ -280,37 +282,57 @@ void ConfigurationSearch::look(Prospect prospect) {
     plan(prospect, *options, *compilation);
 }
 
+/// How many of the ways that need least are looked at again where nothing fits.
+static constexpr int kSmallestOfInterest = 6;
+
+/// Where nothing fits: stashes on hosts, for the ways that need least.
+void ConfigurationSearch::tryHosts() {
+  int tried = 0;
+  for (const Configuration &one : llvm::make_second_range(beyondLimit)) {
+    tried += tryOffload(one);
+    if (!planned.empty() || tried == kSmallestOfInterest)
+      return;
+  }
+}
+
 /// Where nothing fits: what would, in words. What a rank needs at least is a
 /// bound, so a few of the ways with the least are planned as if there were no
 /// limit.
 std::string ConfigurationSearch::smallestPlan() {
-  constexpr int most = 6;
   std::optional<Configuration> best;
-  int tried = 0;
-  for (auto [bytes, one] : beyondLimit) {
-    // `auto` recomputes no more than a limit asks for. A choice of schedules
-    // takes the fastest, whatever it keeps, so 1f1b stands for it.
-    if (one.remat == "auto" || !decidesByRank(one))
-      continue;
+  auto consider = [&](const Configuration &one) {
     auto options = readCompileOptions(valuesOf(one), nullptr);
     if (!options) {
       llvm::consumeError(options.takeError());
-      continue;
+      return false;
     }
     options->dropMemoryLimits();
     Compilation *compilation = opened(*options);
     if (!compilation)
-      continue;
+      return false;
     tell(one);
     Refusal refusal;
     if (auto plan = compilation->planQuietly(
             *options, refusal, std::numeric_limits<double>::infinity());
         succeeded(plan))
-      if (Configuration found = summaryOf(one, *plan);
+      if (Configuration found = summaryOf(one, *plan, *compilation);
           !best || found.arenaBytes < best->arenaBytes)
         best = found;
-    if (++tried == most)
+    return true;
+  };
+  int tried = 0;
+  for (auto [bytes, one] : beyondLimit) {
+    // `auto` recomputes no more than a limit asks for. A choice of schedules
+    // takes the fastest, whatever it keeps, so 1f1b stands for it.
+    if (one.remat != "auto" && decidesByRank(one))
+      tried += consider(one);
+    if (tried == kSmallestOfInterest)
       break;
+  }
+  if (best && movesToHosts(*best)) {
+    Configuration one = *best;
+    one.offloads = true;
+    consider(one);
   }
   return best ? "; " + std::to_string(best->arenaBytes) + " B are enough for " +
                     best->options()
@@ -344,11 +366,23 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   auto plan = compilation->planQuietly(*options, refusal, mostOfInterest);
   if (failed(plan))
     return false;
-  Configuration found = summaryOf(one, *plan);
+  Configuration found = summaryOf(one, *plan, *compilation);
   // Copies may not be in time for any.
   found.offloads &= found.hostBytes > 0;
   add(std::move(found));
   return true;
+}
+
+/// Makes another cut one for the schedule that it was found under: to choose
+/// among all again could end with another one, whose cut is no better.
+void ConfigurationSearch::keepSchedule(Configuration &one) {
+  auto policy = schedules::choosePolicy(one.chosen);
+  if (!policy)
+    return llvm::consumeError(policy.takeError());
+  if (one.schedule == one.chosen || (*policy)->isChoice())
+    return;
+  one.schedule = one.chosen;
+  one.loops = one.stages > one.ranks ? one.stages / one.ranks : 0;
 }
 
 /// The fastest, each with what `change` makes of it; left out where that says
@@ -362,22 +396,27 @@ void ConfigurationSearch::tryVariants(
 
 /// Beside one that recomputes, one with stashes on hosts and the least
 /// recomputation with which it fits. To choose among all schedules again would
-/// take long.
-void ConfigurationSearch::tryOffload(Configuration one) {
-  if (one.ranks == 1 || given.isGiven("offload") || given.isGiven("remat") ||
+/// take long. Whether that was tried.
+bool ConfigurationSearch::tryOffload(Configuration one) {
+  if (!movesToHosts(one) ||
       !withHosts.insert({one.ranks, one.microBatchSize, one.zero}).second)
-    return;
+    return false;
   one.offloads = true;
   one.recomputesEarly = false;
   if (one.schedule == "auto") {
     one.loops = one.stages / one.ranks;
     one.schedule = one.loops > 1 ? "interleaved" : "1f1b";
   }
-  for (llvm::StringRef mode : kRematModesByTime) {
+  llvm::SmallVector<llvm::StringRef> modes(std::begin(kRematModesByTime),
+                                           std::end(kRematModesByTime));
+  if (given.isGiven("remat"))
+    modes = {given["remat"]};
+  for (llvm::StringRef mode : modes) {
     one.remat = mode.str();
     if (planVariant(one, /*estimatesFirst=*/true))
-      return;
+      break;
   }
+  return true;
 }
 
 /// Modes of recomputation may come to one program: a stage of one layer is a
@@ -458,6 +497,8 @@ llvm::Error ConfigurationSearch::run() {
   if (planned.empty() && tooLarge > 0)
     addSmallerWays(*ways);
   lookAtAll();
+  if (planned.empty())
+    tryHosts();
   slower += static_cast<int64_t>(prospects.size());
   // Cut for a short step. Several stages on a rank are made to take as long, so
   // nothing is gained where they do; as that takes long, one is enough.
@@ -466,6 +507,7 @@ llvm::Error ConfigurationSearch::run() {
   if (!given.isGiven("balance"))
     tryVariants([&](Configuration &one) {
       one.balance = "step";
+      keepSchedule(one);
       return one.stages == one.ranks || (!std::exchange(hadLoops, true) &&
                                          one.imbalance > ofUse * one.step);
     });

@@ -43,6 +43,8 @@ struct Configuration {
   int64_t ranks = 1, replicas = 1, zero = 0;
   int64_t microBatchSize = 1, microBatches = 1;
   std::string remat, schedule;
+  /// What `schedule` came to.
+  std::string chosen;
   /// How the model is cut; empty: as the user said.
   std::string balance;
   /// Stages on a rank; 0: as the user said, or as the schedule chooses.
@@ -136,7 +138,13 @@ private:
   std::set<Prospect>::iterator next();
   std::vector<Configuration> fastest() const;
   void tryVariants(llvm::function_ref<bool(Configuration &)> change);
-  void tryOffload(Configuration one);
+  static void keepSchedule(Configuration &one);
+  /// Whether hosts may keep stashes of it.
+  bool movesToHosts(const Configuration &one) const {
+    return one.ranks > 1 && !given.isGiven("offload");
+  }
+  bool tryOffload(Configuration one);
+  void tryHosts();
   bool planVariant(const Configuration &one, bool estimatesFirst);
   std::string smallestPlan();
   /// Whether memory does not matter.

@@ -107,6 +107,8 @@ private:
   /// Candidates that may be faster and of which all is known, and those of them
   /// that take too much.
   size_t faster = 0, tooLarge = 0;
+  /// Whether a plan was made that takes longer than the step to beat.
+  bool isAnySlower = false;
   static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
   int64_t leastBytes = unlimited;
   /// Of simulated ones that take too much, the least step.
@@ -399,6 +401,12 @@ std::optional<Candidate> PlanChooser::choose() {
     }
     if (!complete(candidate))
       continue;
+    // Others that are not looked at may be faster than that.
+    if (!isShorterStep(candidate.step, stepToBeat)) {
+      isAnySlower = true;
+      --faster;
+      continue;
+    }
     bool isEqual = best && !isShorterStep(candidate.step, best->step) &&
                    !isShorterStep(best->step, candidate.step);
     if (!best || isShorterStep(candidate.step, best->step) ||
@@ -411,7 +419,7 @@ std::optional<Candidate> PlanChooser::choose() {
 
 Refusal PlanChooser::reason() const {
   if ((faster == 0 || (tooLarge > 0 && leastBytes == unlimited)) &&
-      !candidates.empty())
+      (isAnySlower || !candidates.empty()))
     return {kNoneIsFaster.str(), {}};
   return tooLarge > 0 && tooLarge == faster
              ? Refusal::needsMore(leastBytes, options)
