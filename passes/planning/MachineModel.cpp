@@ -33,7 +33,8 @@ MachineModel MachineModel::h100(Precision precision) {
   MachineModel machine;
   machine.matmulFlops = precision == Precision::F32    ? 50e12
                         : precision == Precision::Tf32 ? 350e12
-                                                       : 640e12;
+                                                       : 780e12;
+  machine.processors = 132;
   machine.convolutionFlops =
       precision == Precision::BF16 ? 600e12 : machine.matmulFlops / 2;
   // The kernel for f32 uses no tensor cores.
@@ -62,6 +63,7 @@ MachineModel MachineModel::h200() {
 
 MachineModel MachineModel::a100() {
   return {.matmulFlops = 250e12,
+          .processors = 108,
           .convolutionFlops = 220e12,
           .attentionFlops = 120e12,
           .bandwidth = 1.7e12,
@@ -77,7 +79,8 @@ MachineModel MachineModel::a100() {
 }
 
 MachineModel MachineModel::v100() {
-  return {.matmulFlops = 81e12,
+  return {.matmulFlops = 98e12,
+          .processors = 80,
           .convolutionFlops = 76e12,
           .attentionFlops = 28e12,
           .bandwidth = 750e9,
@@ -94,7 +97,8 @@ MachineModel MachineModel::v100() {
 }
 
 MachineModel MachineModel::p100() {
-  return {.matmulFlops = 7e12,
+  return {.matmulFlops = 7.3e12,
+          .processors = 56,
           .convolutionFlops = 3.5e12,
           .attentionFlops = 2.1e12,
           .bandwidth = 610e9,
@@ -111,7 +115,8 @@ MachineModel MachineModel::p100() {
 
 MachineModel MachineModel::p40() {
   MachineModel machine = p100();
-  machine.matmulFlops = 8.8e12;
+  machine.matmulFlops = 9.3e12;
+  machine.processors = 30;
   machine.convolutionFlops = 4.4e12;
   machine.attentionFlops = 2.6e12;
   machine.bandwidth = 290e9;
@@ -204,6 +209,9 @@ llvm::ArrayRef<MachineFigure> machineFigures() {
   static constexpr MachineFigure figures[] = {
       {"matmul_flops", &MachineModel::matmulFlops, "FLOP/s",
        "large matrix products", /*isOfRank=*/true},
+      {"processors", &MachineModel::processors, "",
+       "processors that share a product, tile by tile", /*isOfRank=*/true,
+       /*isCount=*/true, /*isOptional=*/true, /*isBetterIfLess=*/true},
       {"convolution_flops", &MachineModel::convolutionFlops, "FLOP/s",
        "convolutions", /*isOfRank=*/true},
       {"attention_flops", &MachineModel::attentionFlops, "FLOP/s",
@@ -244,11 +252,11 @@ const MachineFigure *findMachineFigure(StringRef name) {
 }
 
 double MachineFigure::better(double a, double b) const {
-  return unit == "s" ? std::min(a, b) : std::max(a, b);
+  return unit == "s" || isBetterIfLess ? std::min(a, b) : std::max(a, b);
 }
 
 double MachineFigure::worse(double a, double b) const {
-  return unit == "s" ? std::max(a, b) : std::min(a, b);
+  return unit == "s" || isBetterIfLess ? std::max(a, b) : std::min(a, b);
 }
 
 MachineModel MachineModel::ofRank(int64_t rank, int64_t ranks,

@@ -9,6 +9,7 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/nn/NNOrthogonalize.h"
+#include "passes/planning/ProductTime.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SetVector.h"
@@ -42,13 +43,43 @@ static int64_t flopsOf(Operation *op, SymbolTableCollection &kernels) {
   return 0;
 }
 
+/// The product that a call makes; none where it makes several.
+static std::optional<ProductSize> productOf(const nn::LibraryCall &call) {
+  ProductSize size;
+  const std::pair<StringRef, int64_t *> places[] = {
+      {"batch", &size.batch}, {"m", &size.m}, {"n", &size.n}, {"k", &size.k}};
+  for (const nn::ShapeField &field : call.shape)
+    for (auto [name, place] : places)
+      if (const auto *number = std::get_if<int64_t>(&field.value);
+          number && field.name == name)
+        *place = *number;
+  if (size.flops() == 0)
+    return std::nullopt;
+  return size;
+}
+
+/// Of a product. Where processors share it, what they read and write at its end
+/// comes behind their sums.
+static double productSeconds(Operation *op, const nn::LibraryCall &call,
+                             int64_t flops, const MachineModel &machine) {
+  std::optional<ProductSize> size = productOf(call);
+  if (!size || machine.processors <= 1)
+    return flops / machine.matmulFlops;
+  const int64_t factors = bytesOf(ValueRange(call.buffers).take_front(2));
+  const int64_t atEnd =
+      bytesOf(op->getOperands()) + bytesOf(op->getResults()) - factors;
+  return secondsOfProduct(*size, machine) + atEnd / machine.bandwidth;
+}
+
 /// Seconds of the arithmetic of one op, beside its memory traffic.
 static double arithmeticSeconds(Operation *op, int64_t flops,
                                 const MachineModel &machine) {
   auto library = dyn_cast<nn::LibraryOpInterface>(op);
-  switch (library ? library.getCall({}).work : nn::CallWork::Memory) {
+  const nn::LibraryCall call =
+      library ? library.getCall({}) : nn::LibraryCall();
+  switch (call.work) {
   case nn::CallWork::Matmul:
-    return flops / machine.matmulFlops;
+    return productSeconds(op, call, flops, machine);
   case nn::CallWork::Convolution:
     return flops / machine.convolutionFlops;
   case nn::CallWork::Attention:

@@ -24,8 +24,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from pipetools.running import Failure, call, exit_with, find_pipewright  # noqa: E402
 
-# Products, attention and memory of MachineModel::h100, of which the first two are what a step of
-# GPT-2 reached in bf16 on an H200, over the published peaks. Taken to be the same on other GPUs.
+# What all products together and attention reached in a step of GPT-2 in bf16 on an H200, and memory
+# of MachineModel::h100, over the published peaks. Taken to be the same on other GPUs.
 SHARES = (640 / 989, 218 / 989, 2.8 / 3.35)
 # Published: FLOP/s of tensor cores in 16 bits, bytes per second of memory, of the links within a
 # node and of a GPU's share of its network, both in one direction.

@@ -145,7 +145,7 @@ static void print(llvm::raw_ostream &os, const MachineModels &models) {
     for (const auto &[precision, model] : models) {
       if (!alike)
         os << llvm::formatv(" {0,5}", nameOf(precision));
-      os << llvm::formatv(" {0,-14}", figure.isKnown(model)
+      os << llvm::formatv(" {0,-14}", figure.isCount || figure.isKnown(model)
                                           ? textOf(figure, model.*figure.place)
                                           : "not known");
       if (alike)

@@ -60,7 +60,7 @@
 
 // Two copies of the model sum their parts bucket by bucket, behind replicas, in one order on both
 // ranks. Then the same programs, broken.
-// RUN: pipewright compile %models/mlp.train.onnx --loss softmax-cross-entropy --optimizer sgd --ranks 2 --schedule chimera --micro-batches 2 --data-parallel 3 --zero 1 --bucket-size 1KiB --target cuda --emit scheduled | sed 's/  */ /g' > %t.copies
+// RUN: pipewright compile %models/mlp.train.onnx --loss softmax-cross-entropy --optimizer sgd --ranks 2 --schedule chimera --micro-batches 2 --data-parallel 3 --zero 1 --bucket-size 1KiB --target cuda --balance flops --emit scheduled | sed 's/  */ /g' > %t.copies
 // RUN: FileCheck %s --check-prefix=COPIES < %t.copies
 // COPIES-LABEL: pipe.rank 1 train
 // COPIES: %[[R:.*]] = pipe.collective reduce_scatter bucket 2 in @s1(
