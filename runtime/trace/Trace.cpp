@@ -134,6 +134,17 @@ std::string Trace::toJson(int64_t rank) const {
   return text;
 }
 
+std::string pipewright::runtime::planEvent(const std::string &planJson) {
+  if (planJson.empty())
+    return "";
+  std::string text = R"({"ph":"M","pid":0,"name":"plan","args":)";
+  // One event per line; a plan has no line breaks within its texts.
+  for (const char c : planJson)
+    if (c != '\n')
+      text += c;
+  return text + "},\n";
+}
+
 /// By which a file is known as one of ours.
 static constexpr char beginning[] =
     "[\n{\"ph\":\"M\",\"pid\":0,\"name\":\"process_name\",\"args\":{\"name\":"

@@ -539,10 +539,12 @@ void Trainer::finish() {
   }
   if (!options.trace.empty() && whole) {
     // A timetable is that of one replica.
-    const auto rows = gatherTexts(
+    auto rows = gatherTexts(
         transport, rank.replica() == 0 ? trace.toJson(rank.number()) : "");
-    if (speaks)
+    if (speaks) {
+      rows.insert(rows.begin(), planEvent(program.planJson));
       writeTrace(options.trace, rows);
+    }
   }
   if (!saved.empty())
     say("saved      " + saved);

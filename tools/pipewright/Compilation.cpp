@@ -317,6 +317,31 @@ FailureOr<frontend::StageAnnotations> Compilation::annotations() {
       "pipewright", options.pipelines.scheduled.ranks, std::move(*stages)};
 }
 
+/// Warns of measured times that are those of another program's tasks.
+void Compilation::compareWithTraced(const codegen::Plan &plan) {
+  if (!options.taskTimesOf)
+    return;
+  const schedules::TracedProgram &traced = *options.taskTimesOf;
+  std::string what;
+  auto compare = [&](const Twine &of, const Twine &there, const Twine &here) {
+    if (what.empty() && there.str() != here.str())
+      what = (of + " there and " + here + " here").str();
+  };
+  auto number = [](int64_t size) { return std::to_string(size); };
+  compare(traced.target, traced.target, plan.target->name());
+  compare(traced.precision, traced.precision, nameOf(plan.precision));
+  compare("micro-batches of " + Twine(traced.microBatchSize),
+          number(traced.microBatchSize), number(plan.microBatchSize));
+  compare(Twine(traced.layers.size()) + " stages", Twine(traced.layers.size()),
+          Twine(plan.stages.size()));
+  for (auto [there, here] : llvm::zip(traced.layers, plan.stages))
+    compare("a stage of " + there, there, here.layers);
+  if (!what.empty())
+    mlir::emitWarning(module().getLoc())
+        << "--task-times are those of another program: "
+        << text::printable(what);
+}
+
 FailureOr<codegen::Plan> Compilation::makePlan() {
   TimingScope scope = total.nest("plan");
   auto plan = codegen::Plan::of(module(), modelName(), *options.target,
@@ -324,6 +349,7 @@ FailureOr<codegen::Plan> Compilation::makePlan() {
   if (succeeded(plan)) {
     if (options.machine)
       plan->predictFor(options.machine->name);
+    compareWithTraced(*plan);
     plan->options = options.given;
     plan->chosen = text::printable(options.chosen);
     if (!plan->chosen.empty())

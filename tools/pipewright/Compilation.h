@@ -93,6 +93,7 @@ private:
   void chooseCut();
   std::vector<int64_t> limitsOfStages(double share) const;
   void placeStages();
+  void compareWithTraced(const codegen::Plan &plan);
   struct Trial {
     /// Seconds; infinite where there is no such plan, or it does not fit.
     double step = std::numeric_limits<double>::infinity();

@@ -270,6 +270,7 @@ static llvm::Error readTaskTimes(const OptionSpelling &row, Given given,
   if (!times)
     return fail("trace '", path, "' ", llvm::toString(times.takeError()));
   options.taskTimes = std::move(*times);
+  options.taskTimesOf = std::move(trace->program);
   return llvm::Error::success();
 }
 

@@ -83,6 +83,8 @@ struct CompileOptions {
   std::string chosen;
   /// Measured times by stage; empty unless the user gave a trace.
   std::vector<schedules::MeasuredTimes> taskTimes;
+  /// Of which program these are, as far as the trace says.
+  std::optional<schedules::TracedProgram> taskTimesOf;
   /// Measured times of the model's modules; empty unless --balance names some.
   std::vector<std::pair<std::string, double>> moduleTimes;
   nn::OptimizerChoice optimizer{nn::optimizers().front()};

@@ -241,6 +241,24 @@ static llvm::Error readTask(const llvm::json::Object &event, size_t number,
   return readTime(event, number, task.time);
 }
 
+/// What a plan says of its program; none where it is no plan.
+static std::optional<TracedProgram>
+readProgram(const llvm::json::Object *plan) {
+  const llvm::json::Array *stages = plan ? plan->getArray("stages") : nullptr;
+  if (!stages)
+    return std::nullopt;
+  TracedProgram program;
+  program.target = plan->getString("target").value_or("").str();
+  program.precision = plan->getString("precision").value_or("").str();
+  program.microBatchSize = plan->getInteger("micro_batch_size").value_or(0);
+  for (const llvm::json::Value &stage : *stages) {
+    const llvm::json::Object *object = stage.getAsObject();
+    program.layers.push_back(
+        object ? object->getString("layers").value_or("").str() : "");
+  }
+  return program;
+}
+
 /// What all that was measured is sorted by.
 template <class Measured>
 static void sortByStep(std::vector<Measured> &all) {
@@ -295,12 +313,16 @@ static llvm::Expected<MeasuredTrace> parseTasks(llvm::StringRef text) {
   // One trace for each process of the file; where none of them was measured,
   // any other will do.
   std::map<int64_t, MeasuredTrace> traces;
+  std::optional<TracedProgram> program;
   for (auto [number, value] : llvm::enumerate(*events)) {
     const llvm::json::Object *event = value.getAsObject();
     if (!event)
       return refuse("is not a Chrome trace: event {0} is not an object",
                     number);
-    if (event->getString("ph").value_or("") != "X")
+    const llvm::StringRef phase = event->getString("ph").value_or("");
+    if (phase == "M" && event->getString("name") == "plan" && !program)
+      program = readProgram(event->getObject("args"));
+    if (phase != "X")
       continue;
     llvm::StringRef category = event->getString("cat").value_or("");
     MeasuredTrace &trace = traces[event->getInteger("pid").value_or(0)];
@@ -315,8 +337,10 @@ static llvm::Expected<MeasuredTrace> parseTasks(llvm::StringRef text) {
     }
   }
   for (auto &[process, trace] : traces)
-    if (!trace.tasks.empty())
+    if (!trace.tasks.empty()) {
+      trace.program = std::move(program);
       return std::move(trace);
+    }
   return refuse("has no task in it; expects what a program's --trace wrote");
 }
 
@@ -343,6 +367,8 @@ pipewright::schedules::readChromeTrace(llvm::StringRef paths) {
     llvm::Expected<MeasuredTrace> trace = parseTasks((*file)->getBuffer());
     if (!trace)
       return refuse("trace '{0}' {1}", path, llvm::toString(trace.takeError()));
+    if (!all.program)
+      all.program = std::move(trace->program);
     llvm::append_range(all.tasks, trace->tasks);
     llvm::append_range(all.collectives, trace->collectives);
   }

@@ -10,7 +10,9 @@
 //     (F0.3, U1) and the arguments kind, stage, micro_batch (of an update: its
 //     number) and step;
 //   - a wait is a complete event of category "wait", named for whom it waits:
-//     `wait receive rank 1`.
+//     `wait receive rank 1`;
+//   - the plan of the program that was measured (plan.json) stands in the
+//     arguments of a metadata event "plan".
 //
 // A measured trace also says how long tasks take, for predictions and for
 // schedules that plan with times.
@@ -27,6 +29,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <array>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace pipewright::schedules {
@@ -49,7 +53,18 @@ struct MeasuredCollective {
   TaskTime time;
 };
 
+/// Of which program a trace is.
+struct TracedProgram {
+  /// As plan.json has them.
+  std::string target, precision;
+  int64_t microBatchSize = 0;
+  /// By stage.
+  std::vector<std::string> layers;
+};
+
 struct MeasuredTrace {
+  /// Of the first file that says so; none where no file does.
+  std::optional<TracedProgram> program;
   /// Sorted by step, then by rank, then by time; never empty.
   std::vector<MeasuredTask> tasks;
   /// Sorted in the same way.

@@ -123,6 +123,31 @@ TEST(ChromeTrace, MakesAWholeBackwardOfItsHalves) {
   EXPECT_NEAR(costs.stages[0].weightGradient, 20e-6, 1e-9);
 }
 
+TEST(ChromeTrace, SaysOfWhichProgramItIs) {
+  auto programOf = [](const std::string &plan) {
+    return valueOf(
+               parseChromeTrace(listOf(
+                   {R"({"ph":"M","pid":0,"name":"plan","args":)" + plan + "}",
+                    eventOf("F", 0, 0, 0, 10)})))
+        .program;
+  };
+  auto program =
+      programOf(R"({"target":"cuda","precision":"bf16","micro_batch_size":4,)"
+                R"("stages":[{"layers":"a .. b"},{"layers":"c"}]})");
+  ASSERT_TRUE(program);
+  EXPECT_EQ(program->target, "cuda");
+  EXPECT_EQ(program->precision, "bf16");
+  EXPECT_EQ(program->microBatchSize, 4);
+  EXPECT_EQ(program->layers, (std::vector<std::string>{"a .. b", "c"}));
+  // What is no plan says nothing.
+  EXPECT_FALSE(programOf("7"));
+  EXPECT_FALSE(programOf(R"({"stages":3})"));
+  program = programOf(R"({"stages":[3,{"layers":[]}],"target":1})");
+  ASSERT_TRUE(program);
+  EXPECT_EQ(program->target, "");
+  EXPECT_EQ(program->layers, (std::vector<std::string>{"", ""}));
+}
+
 TEST(ChromeTrace, RefusesWhatIsNoTrace) {
   auto refusal = [](std::string text) {
     return messageOf(parseChromeTrace(text));
