@@ -66,7 +66,7 @@ std::string ConfigurationSearch::draw() const {
   for (const Configuration &one : planned)
     svg.rect(x(one) - 4, y(one) - 4, 8, 8,
              one.isOnFront ? "class=\"shared\"" : "class=\"memory\"",
-             one.options() + ": " + codegen::formatSeconds(one.step) + ", " +
+             optionsOf(one) + ": " + codegen::formatSeconds(one.step) + ", " +
                  codegen::formatBytes(one.arenaBytes));
   return svg.toFile(width, height,
                     "Predicted step and memory of " +

@@ -129,7 +129,7 @@ void ConfigurationSearch::refuse(const Prospect &prospect,
   if (tooLarge == 0 && why != reason)
     reason = reason.empty()
                  ? why.str()
-                 : "of the ways to use them, " + prospect.one.options() +
+                 : "of the ways to use them, " + optionsOf(prospect.one) +
                        " is not possible: " + why.str();
   if (prospect.one.zero == 0 || given.isGiven("zero") || !wanted.pareto.empty())
     return;
@@ -300,12 +300,17 @@ void ConfigurationSearch::tryHosts() {
 /// limit.
 std::string ConfigurationSearch::smallestPlan() {
   std::optional<Configuration> best;
+  bool isForMachine = true;
   auto consider = [&](const Configuration &one) {
     auto options = readCompileOptions(valuesOf(one), nullptr);
     if (!options) {
       llvm::consumeError(options.takeError());
       return false;
     }
+    options->memoryLimit.reset();
+    llvm::SmallVector<std::optional<int64_t>> limits;
+    for (int64_t rank = 0; rank < one.ranks; ++rank)
+      limits.push_back(options->limitOf(rank));
     options->dropMemoryLimits();
     Compilation *compilation = opened(*options);
     if (!compilation)
@@ -316,8 +321,14 @@ std::string ConfigurationSearch::smallestPlan() {
             *options, refusal, std::numeric_limits<double>::infinity());
         succeeded(plan))
       if (Configuration found = summaryOf(one, *plan, *compilation);
-          !best || found.arenaBytes < best->arenaBytes)
+          !best || found.arenaBytes < best->arenaBytes) {
         best = found;
+        isForMachine = llvm::all_of(
+            llvm::zip_equal(plan->ranks, limits), [](const auto &pair) {
+              const auto &[rank, limit] = pair;
+              return !limit || rank.arenaBytes <= *limit;
+            });
+      }
     return true;
   };
   int tried = 0;
@@ -334,9 +345,11 @@ std::string ConfigurationSearch::smallestPlan() {
     one.offloads = true;
     consider(one);
   }
-  return best ? "; " + std::to_string(best->arenaBytes) + " B are enough for " +
-                    best->options()
-              : "";
+  if (!best)
+    return "";
+  return "; " + std::to_string(best->arenaBytes) + " B are enough for " +
+         optionsOf(*best) +
+         (isForMachine ? "" : ", but ranks of --machine have less");
 }
 
 std::vector<Configuration> ConfigurationSearch::fastest() const {

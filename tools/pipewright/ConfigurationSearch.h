@@ -67,8 +67,6 @@ struct Configuration {
   /// Whether no other one that was planned is as fast with less memory.
   bool isOnFront = false;
 
-  /// What a command line needs for it, beside the user's own options.
-  std::string options() const;
   /// What is recomputed, and where else stashes are, for people.
   std::string memoryWords() const;
 };
@@ -87,6 +85,9 @@ public:
   llvm::ArrayRef<Configuration> all() const { return planned; }
   /// The options of the model with those of one of them.
   OptionValues valuesOf(const Configuration &one) const;
+  /// What a command line needs for it beside the options of the model: all that
+  /// a search chooses, also where the user did.
+  std::string optionsOf(const Configuration &one) const;
   void print(llvm::raw_ostream &os) const;
   llvm::json::Value toJson() const;
   /// Draws memory and time of all that was planned, where that is wanted.

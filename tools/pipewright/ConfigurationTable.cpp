@@ -79,7 +79,7 @@ void ConfigurationSearch::print(llvm::raw_ostream &os) const {
   }
   if (planned.size() > most)
     os << "  and " << planned.size() - most << " more\n";
-  os << "\nthe fastest: " << best.options() << "\n";
+  os << "\nthe fastest: " << optionsOf(best) << "\n";
 }
 
 llvm::json::Value ConfigurationSearch::toJson() const {
@@ -96,7 +96,7 @@ llvm::json::Value ConfigurationSearch::toJson() const {
                                      {"balance", cutOf(one)},
                                      {"recomputes_early", one.recomputesEarly},
                                      {"offloads", one.offloads},
-                                     {"options", one.options()},
+                                     {"options", optionsOf(one)},
                                      {"host_bytes", one.hostBytes},
                                      {"step_seconds", one.step},
                                      {"work_seconds", one.work},

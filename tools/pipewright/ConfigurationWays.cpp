@@ -11,7 +11,7 @@
 #include "tools/pipewright/OutputFile.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <optional>
 
@@ -21,22 +21,31 @@ namespace pipewright::tool {
 // One way
 //===----------------------------------------------------------------------===//
 
-std::string Configuration::options() const {
-  std::string text = llvm::formatv(
-      "--ranks {0} --data-parallel {1} --micro-batches {2} "
-      "--micro-batch-size {3} --schedule {4} --remat {5}",
-      ranks, replicas, microBatches, microBatchSize, schedule, remat);
-  if (zero > 0)
-    text += " --zero " + std::to_string(zero);
-  if (!balance.empty())
-    text += " --balance " + balance;
-  if (loops > 0)
-    text += " --loops " + std::to_string(loops);
-  if (recomputesEarly)
-    text += " --early-recompute";
-  if (offloads)
-    text += " --offload auto";
-  return text;
+/// A word as a shell takes it.
+static std::string quoted(llvm::StringRef word) {
+  const bool isPlain = llvm::all_of(word, [](char letter) {
+    return llvm::isAlnum(letter) ||
+           llvm::StringRef("-_+=:,.%/").contains(letter);
+  });
+  if (isPlain)
+    return word.str();
+  std::string text = "'";
+  for (char letter : word)
+    text += letter == '\'' ? "'\\''" : std::string(1, letter);
+  return text + "'";
+}
+
+std::string ConfigurationSearch::optionsOf(const Configuration &one) const {
+  const OptionValues values = valuesOf(one);
+  llvm::SmallVector<std::string> words;
+  for (llvm::StringRef name :
+       {"ranks", "data-parallel", "micro-batches", "micro-batch-size",
+        "schedule", "remat", "zero", "balance", "stages", "loops", "offload"})
+    if (values.isGiven(name) && (name != "zero" || one.zero > 0))
+      words.push_back("--" + name.str() + " " + quoted(values[name]));
+  if (one.recomputesEarly)
+    words.push_back("--early-recompute");
+  return llvm::join(words, " ");
 }
 
 std::string Configuration::memoryWords() const {

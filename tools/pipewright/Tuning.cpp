@@ -57,10 +57,10 @@ static llvm::Expected<double> measure(const ConfigurationSearch &search,
   if (!options)
     return options.takeError();
   const std::string log = folder.pathOf("steps-" + name + ".jsonl");
-  if (llvm::Error error =
-          runTrial(std::move(*options), "--tune",
-                   "the program of " + search.all()[number].options(), folder,
-                   name, {"--steps", std::to_string(steps), "--log", log}))
+  if (llvm::Error error = runTrial(
+          std::move(*options), "--tune",
+          "the program of " + search.optionsOf(search.all()[number]), folder,
+          name, {"--steps", std::to_string(steps), "--log", log}))
     return std::move(error);
   return medianStep(log);
 }
@@ -79,14 +79,15 @@ llvm::Expected<size_t> tune(const ConfigurationSearch &search, size_t count,
       return step.takeError();
     const Configuration &one = search.all()[number];
     os << "measured " << codegen::formatSeconds(*step) << ", predicted "
-       << codegen::formatSeconds(one.step) << ": " << one.options() << "\n";
+       << codegen::formatSeconds(one.step) << ": " << search.optionsOf(one)
+       << "\n";
     os.flush();
     if (number == 0 || *step < shortest) {
       shortest = *step;
       best = number;
     }
   }
-  os << "taken: " << search.all()[best].options() << "\n";
+  os << "taken: " << search.optionsOf(search.all()[best]) << "\n";
   return best;
 }
 
