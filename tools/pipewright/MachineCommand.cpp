@@ -192,8 +192,8 @@ static void print(llvm::raw_ostream &os, const ShownMachine &machine) {
 }
 
 static llvm::Expected<ShownMachine> machineOf(const MachineOptions &options) {
-  if (!options.name.empty()) {
-    auto named = chooseMachine(options.name);
+  if (options.name) {
+    auto named = chooseMachine(*options.name);
     if (!named)
       return named.takeError();
     return ShownMachine{named->name, std::move(named->models)};

@@ -10,6 +10,8 @@
 
 #include "tools/pipewright/OptionTable.h"
 
+#include <optional>
+
 namespace pipewright::tool {
 
 struct MachineOptions {
@@ -17,7 +19,7 @@ struct MachineOptions {
   bool measures = false;
   bool asJson = false;
   /// Of another machine than the one here, or its file.
-  std::string name;
+  std::optional<std::string> name;
   /// Where the figures are written to, as JSON; empty: nowhere.
   std::string output;
 };
