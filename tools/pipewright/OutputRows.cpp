@@ -103,12 +103,13 @@ static llvm::Error readPasses(const OptionSpelling &row, Given given,
 
 std::vector<CompileRow> outputRows() {
   return {
-      {{"o", "OUT",
-        "compile: the folder to write (with --emit, a file), one with the "
-        "model's name unless given; plan: a file for what it prints; "
-        "profile, preflight: the FILE.json to write"},
-       recordNothing,
-       anyText(&CompileOptions::output)},
+      {refusedBy(
+           Train,
+           {"o", "OUT",
+            "compile: the folder to write (with --emit, a file), one with the "
+            "model's name unless given; plan: a file for what it prints; "
+            "profile, preflight: the FILE.json to write"}),
+       recordNothing, anyText(&CompileOptions::output)},
       {refusedBy(
            Models & ~Compile,
            {"emit", "LEVEL",

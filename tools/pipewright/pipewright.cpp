@@ -410,6 +410,9 @@ int CommandLine::runTrain() {
   codegen::handleInterruption();
   if (options->emission != tool::Emission::Program)
     return fail("--emit goes with compile, not with train");
+  if (!options->output.empty())
+    return fail("-o goes with compile, which keeps the program, not with "
+                "train; --save FILE says where its weights go");
   return trainModel(std::move(*options), programArguments);
 }
 
