@@ -65,6 +65,9 @@ Compilation::Trial Compilation::tryPlan() {
     options.pipelines.setDraft(isDraft);
     if (const int64_t bytes = fullestArena(module()); bytes > 0)
       trial.bytes = bytes;
+    trial.usesHosts =
+        llvm::any_of(module().getOps<pipe::ArenaOp>(),
+                     [](pipe::ArenaOp arena) { return arena.getHostBytes(); });
     if (!isPossible)
       return trial;
     if (auto plan = makePlan(); succeeded(plan))

@@ -99,6 +99,8 @@ private:
     double step = std::numeric_limits<double>::infinity();
     /// Of the fullest rank, as far as it came.
     int64_t bytes = std::numeric_limits<int64_t>::max();
+    /// Whether hosts keep stashes.
+    bool usesHosts = false;
 
     bool fits() const { return std::isfinite(step); }
   };

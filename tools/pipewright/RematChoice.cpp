@@ -396,7 +396,8 @@ void Compilation::compareWithKept() {
   const bool hasWindows = llvm::any_of(words, pipe::isWindowMode);
   if (begin != Level::Import || (!hasWindows && share == 0))
     return;
-  const int64_t bytes = tryPlan().bytes;
+  const Trial trial = tryPlan();
+  const int64_t bytes = trial.bytes;
   auto warn = [&](const llvm::Twine &what, const std::string &other,
                   StringRef advice) {
     const int64_t whole = tryPlan().bytes;
@@ -416,7 +417,12 @@ void Compilation::compareWithKept() {
          "keep all stashes, or those of fewer micro-batches");
     remat = modes;
   }
-  if (share > 0) {
+  if (share > 0 && trial.fits() && !trial.usesHosts) {
+    mlir::emitWarning(module().getLoc())
+        << "offload '" << moved
+        << "' moves no stash to hosts: none is within that share and back "
+           "before its backward: leave it out";
+  } else if (share > 0) {
     offload = "none";
     options.offload = 0;
     warn("offload '" + moved + "' moves stashes to hosts", "none",

@@ -114,6 +114,7 @@ void pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
     stash.replaceAllUsesExcept(back, sent.getDefiningOp());
   }
   if (!movesAny && !schedule.moves.empty())
-    step.emitWarning("the schedule moves stashes, but stages keep none: with "
-                     "less recomputation they would");
+    step.emitWarning(
+        "the schedule moves stashes of stages that keep none: with "
+        "less recomputation they may");
 }

@@ -67,5 +67,5 @@
 
 // Stages that stash nothing.
 // RUN: pipewright-opt %inputs/pipe/chain.mlir --pipe-unroll-microbatches --pipe-schedule="policy=1f1b ranks=4 offload=auto" 2>&1 | FileCheck %s --check-prefix=NOTHING
-// NOTHING: warning: the schedule moves stashes, but stages keep none: with less recomputation they would
+// NOTHING: warning: the schedule moves stashes of stages that keep none: with less recomputation they may
 // NOTHING-NOT: pipe.move
