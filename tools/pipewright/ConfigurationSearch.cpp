@@ -25,7 +25,6 @@
 
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -40,8 +39,9 @@ void ConfigurationSearch::push(Prospect prospect) {
   prospects.insert(std::move(prospect));
 }
 
-static Configuration summaryOf(Configuration one, const codegen::Plan &plan,
-                               const Compilation &compilation) {
+Configuration ConfigurationSearch::summaryOf(Configuration one,
+                                             const codegen::Plan &plan,
+                                             const Compilation &compilation) {
   one.chosen = compilation.schedule();
   one.stages = plan.stages.size();
   one.step = plan.simulation.globalStepTime;
@@ -190,9 +190,6 @@ void ConfigurationSearch::fail(const Prospect &prospect,
   }
 }
 
-/// Plans that are a little slower than the best one say what it gains.
-static constexpr double kOfInterest = 1.05;
-
 /// Plans it.
 void ConfigurationSearch::plan(const Prospect &prospect,
                                const CompileOptions &options,
@@ -282,156 +279,6 @@ void ConfigurationSearch::look(Prospect prospect) {
     plan(prospect, *options, *compilation);
 }
 
-/// How many of the ways that need least are looked at again where nothing fits.
-static constexpr int kSmallestOfInterest = 6;
-
-/// Where nothing fits: stashes on hosts, for the ways that need least.
-void ConfigurationSearch::tryHosts() {
-  int tried = 0;
-  for (const Configuration &one : llvm::make_second_range(beyondLimit)) {
-    tried += tryOffload(one);
-    if (!planned.empty() || tried == kSmallestOfInterest)
-      return;
-  }
-}
-
-/// Where nothing fits: what would, in words. What a rank needs at least is a
-/// bound, so a few of the ways with the least are planned as if there were no
-/// limit.
-std::string ConfigurationSearch::smallestPlan() {
-  std::optional<Configuration> best;
-  bool isForMachine = true;
-  auto consider = [&](const Configuration &one) {
-    auto options = readCompileOptions(valuesOf(one), nullptr);
-    if (!options) {
-      llvm::consumeError(options.takeError());
-      return false;
-    }
-    options->memoryLimit.reset();
-    llvm::SmallVector<std::optional<int64_t>> limits;
-    for (int64_t rank = 0; rank < one.ranks; ++rank)
-      limits.push_back(options->limitOf(rank));
-    options->dropMemoryLimits();
-    Compilation *compilation = opened(*options);
-    if (!compilation)
-      return false;
-    tell(one);
-    Refusal refusal;
-    if (auto plan = compilation->planQuietly(
-            *options, refusal, std::numeric_limits<double>::infinity());
-        succeeded(plan))
-      if (Configuration found = summaryOf(one, *plan, *compilation);
-          !best || found.arenaBytes < best->arenaBytes) {
-        best = found;
-        isForMachine = llvm::all_of(
-            llvm::zip_equal(plan->ranks, limits), [](const auto &pair) {
-              const auto &[rank, limit] = pair;
-              return !limit || rank.arenaBytes <= *limit;
-            });
-      }
-    return true;
-  };
-  int tried = 0;
-  for (auto [bytes, one] : beyondLimit) {
-    // `auto` recomputes no more than a limit asks for. A choice of schedules
-    // takes the fastest, whatever it keeps, so 1f1b stands for it.
-    if (one.remat != "auto" && decidesByRank(one))
-      tried += consider(one);
-    if (tried == kSmallestOfInterest)
-      break;
-  }
-  if (best && movesToHosts(*best)) {
-    Configuration one = *best;
-    one.offloads = true;
-    consider(one);
-  }
-  if (!best)
-    return "";
-  return "; " + std::to_string(best->arenaBytes) + " B are enough for " +
-         optionsOf(*best) +
-         (isForMachine ? "" : ", but ranks of --machine have less");
-}
-
-std::vector<Configuration> ConfigurationSearch::fastest() const {
-  constexpr size_t most = 3;
-  return {planned.begin(), planned.begin() + std::min(most, planned.size())};
-}
-
-/// Plans it beside the others, unless it asks estimates first and these say
-/// that it does not fit or is slower. Whether there is such a plan.
-bool ConfigurationSearch::planVariant(const Configuration &one,
-                                      bool estimatesFirst) {
-  const double mostOfInterest = stepToBeat() * kOfInterest;
-  auto options = readCompileOptions(valuesOf(one), nullptr);
-  if (!options) {
-    llvm::consumeError(options.takeError());
-    return false;
-  }
-  Compilation *compilation = opened(*options);
-  if (!compilation)
-    return false;
-  tell(one);
-  if (estimatesFirst &&
-      compilation->estimateStep(*options, mostOfInterest).least >
-          mostOfInterest)
-    return false;
-  Refusal refusal;
-  auto plan = compilation->planQuietly(*options, refusal, mostOfInterest);
-  if (failed(plan))
-    return false;
-  Configuration found = summaryOf(one, *plan, *compilation);
-  // Copies may not be in time for any.
-  found.offloads &= found.hostBytes > 0;
-  add(std::move(found));
-  return true;
-}
-
-/// Makes another cut one for the schedule that it was found under: to choose
-/// among all again could end with another one, whose cut is no better.
-void ConfigurationSearch::keepSchedule(Configuration &one) {
-  auto policy = schedules::choosePolicy(one.chosen);
-  if (!policy)
-    return llvm::consumeError(policy.takeError());
-  if (one.schedule == one.chosen || (*policy)->isChoice())
-    return;
-  one.schedule = one.chosen;
-  one.loops = one.stages > one.ranks ? one.stages / one.ranks : 0;
-}
-
-/// The fastest, each with what `change` makes of it; left out where that says
-/// no.
-void ConfigurationSearch::tryVariants(
-    llvm::function_ref<bool(Configuration &)> change) {
-  for (Configuration one : fastest())
-    if (one.ranks > 1 && change(one))
-      planVariant(one, /*estimatesFirst=*/false);
-}
-
-/// Beside one that recomputes, one with stashes on hosts and the least
-/// recomputation with which it fits. To choose among all schedules again would
-/// take long. Whether that was tried.
-bool ConfigurationSearch::tryOffload(Configuration one) {
-  if (!movesToHosts(one) ||
-      !withHosts.insert({one.ranks, one.microBatchSize, one.zero}).second)
-    return false;
-  one.offloads = true;
-  one.recomputesEarly = false;
-  if (one.schedule == "auto") {
-    one.loops = one.stages / one.ranks;
-    one.schedule = one.loops > 1 ? "interleaved" : "1f1b";
-  }
-  llvm::SmallVector<llvm::StringRef> modes(std::begin(kRematModesByTime),
-                                           std::end(kRematModesByTime));
-  if (given.isGiven("remat"))
-    modes = {given["remat"]};
-  for (llvm::StringRef mode : modes) {
-    one.remat = mode.str();
-    if (planVariant(one, /*estimatesFirst=*/true))
-      break;
-  }
-  return true;
-}
-
 /// Modes of recomputation may come to one program: a stage of one layer is a
 /// run of layers.
 static bool areAlike(const Configuration &a, const Configuration &b) {
@@ -513,22 +360,7 @@ llvm::Error ConfigurationSearch::run() {
   if (planned.empty())
     tryHosts();
   slower += static_cast<int64_t>(prospects.size());
-  // Cut for a short step. Several stages on a rank are made to take as long, so
-  // nothing is gained where they do; as that takes long, one is enough.
-  constexpr double ofUse = 0.01;
-  bool hadLoops = false;
-  if (!given.isGiven("balance"))
-    tryVariants([&](Configuration &one) {
-      one.balance = "step";
-      keepSchedule(one);
-      return one.stages == one.ranks || (!std::exchange(hadLoops, true) &&
-                                         one.imbalance > ofUse * one.step);
-    });
-  if (!given.isGiven("early-recompute"))
-    tryVariants([](Configuration &one) {
-      one.recomputesEarly = true;
-      return one.remat != "none" && one.remat != "pointwise";
-    });
+  tryVariants();
   if (planned.empty()) {
     reason += smallestPlan();
     return option::fail("--search found no plan for ",

@@ -115,6 +115,11 @@ private:
   /// In place of a mode: each rank has its own.
   static constexpr int64_t kEachRank = std::numeric_limits<int64_t>::max();
 
+  /// Plans that are a little slower than the best one say what it gains.
+  static constexpr double kOfInterest = 1.05;
+
+  static Configuration summaryOf(Configuration one, const codegen::Plan &plan,
+                                 const Compilation &compilation);
   llvm::Error checkOptions() const;
   llvm::Expected<std::vector<Configuration>> allWays();
   llvm::Error readLimits(llvm::ArrayRef<Configuration> ways);
@@ -138,7 +143,8 @@ private:
   double leastByOthers(const Prospect &prospect) const;
   std::set<Prospect>::iterator next();
   std::vector<Configuration> fastest() const;
-  void tryVariants(llvm::function_ref<bool(Configuration &)> change);
+  void tryVariants();
+  void tryEach(llvm::function_ref<bool(Configuration &)> change);
   static void keepSchedule(Configuration &one);
   /// Whether hosts may keep stashes of it.
   bool movesToHosts(const Configuration &one) const {
