@@ -15,6 +15,7 @@
 #include "support/Text.h"
 #include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/Messages.h"
+#include "tools/pipewright/ModelStages.h"
 #include "tools/pipewright/PlanChoice.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -269,6 +270,9 @@ LogicalResult Compilation::finish(Level level) {
         program.updates = updates;
       });
   PipelineOptions &pipelines = options.pipelines;
+  if (begin < Level::Staged && level >= Level::Staged &&
+      failed(checkRematModes(module(), pipelines.staged)))
+    return failure();
   placeStages();
   // Who changes stages, or reads them, wants their ops and not kernels.
   pipelines.staged.formKernels =

@@ -126,7 +126,8 @@ bool ConfigurationSearch::isDominated(const Prospect &prospect) const {
 void ConfigurationSearch::refuse(const Prospect &prospect,
                                  llvm::StringRef why) {
   ++impossible;
-  if (tooLarge == 0 && why != reason)
+  // What fails as it did before fails without a word.
+  if (tooLarge == 0 && !why.empty() && why != reason)
     reason = reason.empty()
                  ? why.str()
                  : "of the ways to use them, " + optionsOf(prospect.one) +

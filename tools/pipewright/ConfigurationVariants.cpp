@@ -82,9 +82,9 @@ std::string ConfigurationSearch::smallestPlan() {
   }
   if (!best)
     return "";
-  return "; " + std::to_string(best->arenaBytes) + " B are enough for " +
-         optionsOf(*best) +
-         (isForMachine ? "" : ", but ranks of --machine have less");
+  return "; " + std::to_string(best->arenaBytes) + " B" +
+         (isForMachine ? "" : ", more than ranks of --machine have,") +
+         " are enough for " + optionsOf(*best);
 }
 
 std::vector<Configuration> ConfigurationSearch::fastest() const {

@@ -47,6 +47,19 @@ void ModelStages::setOptions(StagedPipelineOptions &staged, int64_t stages,
       llvm::ArrayRef(std::vector<int64_t>(places.begin(), places.end()));
 }
 
+LogicalResult
+pipewright::tool::checkRematModes(ModuleOp module,
+                                  const StagedPipelineOptions &staged) {
+  const llvm::StringRef modes = staged.remat.getValue();
+  const auto count = static_cast<int64_t>(modes.count(',')) + 1;
+  const int64_t stages = staged.stages;
+  if (count == 1 || count == stages)
+    return success();
+  return mlir::emitError(module.getLoc())
+         << "--remat expects one mode, or one for each of " << stages
+         << " stages, but got " << count << ": " << modes;
+}
+
 std::shared_ptr<const StagedModel>
 ModelStages::made(int64_t stages, bool splits, schedules::Placement places) {
   StagedPipelineOptions staged;
@@ -58,6 +71,8 @@ ModelStages::made(int64_t stages, bool splits, schedules::Placement places) {
   auto model = std::make_shared<StagedModel>();
   entry = model;
   model->stages = stages;
+  if (failed(checkRematModes(imported, staged)))
+    return model;
   OwningOpRef<ModuleOp> module = imported.clone();
   PassManager pm(imported.getContext());
   pm.enableVerifier(false);

@@ -65,6 +65,11 @@ struct StagedModels {
   std::map<std::string, std::shared_ptr<const TimedSchedule>> schedules;
 };
 
+/// Fails where there is more than one mode of recomputation, and not one for
+/// each stage.
+mlir::LogicalResult checkRematModes(mlir::ModuleOp module,
+                                    const StagedPipelineOptions &staged);
+
 /// The stages of a model under some options. Ask only while diagnostics are
 /// silent: a cut that is not possible is none.
 class ModelStages {
