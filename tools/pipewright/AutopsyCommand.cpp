@@ -31,7 +31,7 @@ const std::vector<OptionRow<AutopsyOptions>> &pipewright::tool::autopsyRows() {
           {{{.name = "OUT", .kind = Word},
             option::anyText(&AutopsyOptions::folder)},
            {{"plan", "FILE", "The program's plan.json, where OUT has none"},
-            option::anyText(&AutopsyOptions::plan)}});
+            option::file(&AutopsyOptions::plan)}});
   return rows;
 }
 

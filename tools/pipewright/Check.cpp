@@ -126,7 +126,7 @@ const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
           Heading::Output,
           {{{.name = "FILE.csv|plan.json", .kind = Word}, readFile},
            {{"write", "FILE", "Write the schedule to a .csv or .json too"},
-            option::anyText(&CheckOptions::write)},
+            option::file(&CheckOptions::write)},
            {{.name = "with-messages",
              .help = "Write sends and receives, too (compute_comms)",
              .kind = Flag},

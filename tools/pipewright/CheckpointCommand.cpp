@@ -38,7 +38,7 @@ pipewright::tool::checkpointRows() {
              "The one of this step; the newest valid one unless given"},
             option::count(&CheckpointOptions::step)},
            {{"o", "FILE", "Where export writes to, as safetensors"},
-            option::anyText(&CheckpointOptions::output)},
+            option::file(&CheckpointOptions::output)},
            {{.name = "states",
              .help = "Export states of the optimizer, too",
              .kind = Flag},

@@ -177,7 +177,7 @@ const std::vector<OptionRow<PlanOptions>> &planRows() {
            {{"write-onnx", "OUT.onnx",
              "Write the model with the stage of each node, for compile "
              "--balance annotated:pipewright, people and other tools"},
-            option::anyText(&PlanOptions::annotatedModel)}});
+            option::file(&PlanOptions::annotatedModel)}});
   return rows;
 }
 

@@ -77,7 +77,7 @@ pipewright::tool::exportRows() {
       {under(Heading::Output,
              {"o", "OUT.onnx",
               "File to write; unless given, MODEL.trained.onnx"}),
-       option::anyText(at(&E::output))},
+       option::file(at(&E::output))},
       {under(Heading::Output,
              {.name = "inference",
               .help = "Batch normalization and dropout as after training, and "

@@ -297,11 +297,12 @@ ReadOption<Options> ifGiven(llvm::Error (*read)(llvm::StringRef name,
 
 /// The name of a file to read or to write.
 template <class Place>
-auto file(Place place) {
+auto file(Place place, const char *what = "a file") {
   return [=](const OptionSpelling &row, Given given, auto &options) {
     std::invoke(place, options) = given[row.name].str();
     return given.isGiven(row.name) && given[row.name].empty()
-               ? fail("--", row.name, " expects a file, but got an empty name")
+               ? fail(row.name.size() == 1 ? "-" : "--", row.name, " expects ",
+                      what, ", but got an empty name")
                : llvm::Error::success();
   };
 }

@@ -109,7 +109,7 @@ std::vector<CompileRow> outputRows() {
             "compile: the folder to write (with --emit, a file), one with the "
             "model's name unless given; plan: a file for what it prints; "
             "profile, preflight: the FILE.json to write"}),
-       recordNothing, anyText(&CompileOptions::output)},
+       recordNothing, file(&CompileOptions::output, "a file or a folder")},
       {refusedBy(
            Models & ~Compile,
            {"emit", "LEVEL",

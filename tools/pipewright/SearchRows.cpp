@@ -60,7 +60,7 @@ const std::vector<OptionRow<SearchOptions>> &searchRows() {
            {{"pareto", "OUT.svg",
              "Draw the memory and the step of all ways, in place of leaving "
              "out what cannot be the fastest (--search)"},
-            option::anyText(&SearchOptions::pareto)},
+            option::file(&SearchOptions::pareto)},
            {{.name = "search",
              .help = "Choose --ranks, --data-parallel, --zero, "
                      "--micro-batch-size, --micro-batches, --schedule, "
