@@ -67,14 +67,16 @@ static void setVersions(StepOp step, const Stages &stages,
 
 /// Moves the ops of `step` so that each rank's tasks stand in its order, all
 /// ranks advancing together. What belongs to tied weights stays at the end, and
-/// so do updates, unless the schedule has its own places for them.
+/// so do updates, unless the schedule has its own places for several: in front
+/// of a single one all ranks sum their gradients.
 static LogicalResult orderStep(StepOp step, const Stages &stages,
                                const schedules::Schedule &schedule) {
   TaskIndex index;
   SmallVector<Operation *> rest;
   int64_t tasks = 0;
   bool ordersUpdates =
-      schedule.weightRule != schedules::WeightRule::Synchronous;
+      schedule.weightRule != schedules::WeightRule::Synchronous &&
+      schedule.updates > 1;
   for (Operation &op : *step.getBody()) {
     auto task = dyn_cast<TaskOp>(op);
     if (task && (ordersUpdates || task.getKind() != TaskKind::update)) {
