@@ -15,10 +15,11 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
 
-/// Whether nothing runs behind an op, whatever may be added in place.
+/// Whether nothing runs behind an op but copies of what leaves the body, which
+/// are made when memory is planned; whatever may be added in place.
 static bool isLastToRun(Operation *op) {
   for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
-    if (!seesBytes(next) && !isa<nn::ParameterOp, ReturnOp>(next))
+    if (!seesBytes(next) && !isa<nn::ParameterOp, CopyOp, ReturnOp>(next))
       return false;
   return true;
 }

@@ -10,6 +10,7 @@
 #include "passes/pipe/Passes.h"
 #include "passes/pipe/allocated/AllocatedBodies.h"
 #include "passes/pipe/allocated/AllocatedPrograms.h"
+#include "passes/step/BackwardParts.h"
 #include "passes/step/Buckets.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -471,6 +472,22 @@ private:
     return success();
   }
 
+  /// Bodies may have got ops since their tasks were cut.
+  static LogicalResult verifyParts(RankOp program, const Stages &stages) {
+    for (auto task : program.getBody()->getOps<TaskOp>()) {
+      if (!task.getParts())
+        continue;
+      const int64_t expected =
+          backwardParts(stages, stages.numberOf(task.getStageAttr()),
+                        task.getKind())
+              .count();
+      if (static_cast<int64_t>(*task.getParts()) != expected)
+        return task.emitOpError("is run in ")
+               << *task.getParts() << " parts, but its body has " << expected;
+    }
+    return success();
+  }
+
   LogicalResult verifyRank(ArenaOp op, const Stages &stages) {
     RankArena arena{op, {}};
     if (failed(collectFixed(arena, stages)))
@@ -492,7 +509,8 @@ private:
       }
     }
     for (RankOp program : programs)
-      if (failed(verifyGradients(arena, program)) ||
+      if (failed(verifyParts(program, stages)) ||
+          failed(verifyGradients(arena, program)) ||
           failed(verifyWeights(arena, program, stages)) ||
           failed(verifyBuffers(arena, writes, program, stages)))
         return failure();
