@@ -98,8 +98,21 @@ static std::optional<std::pair<bool, int64_t>> linkOf(Value value) {
   return std::nullopt;
 }
 
+/// The task that makes what is sent, or takes first what is received.
+Operation *ProgramPlan::taskOf(Value value) const {
+  if (!value.getDefiningOp<PostReceiveOp>())
+    return value.getDefiningOp();
+  Operation *first = nullptr;
+  for (Operation *wait : value.getUsers())
+    for (Operation *user : wait->getUsers())
+      if (isa<TaskOp>(user) && (!first || pointOf.at(user) < pointOf.at(first)))
+        first = user;
+  return first;
+}
+
 /// With spare buffers, what goes over a link has bytes of its own, behind all
-/// others: apart for each size.
+/// others: apart for each size. Each of several tensors of that size that one
+/// task sends or takes has its spare ones.
 void ProgramPlan::place(int64_t spare) {
   std::map<std::tuple<bool, int64_t, int64_t>, std::vector<size_t>> ofLinks;
   std::vector<size_t> others, onHost;
@@ -127,8 +140,15 @@ void ProgramPlan::place(int64_t spare) {
   };
   put(others, planMemory(livesOf(others), kBufferAlignment), plan);
   put(onHost, planMemory(livesOf(onHost), kBufferAlignment), host);
-  for (const auto &[link, indices] : ofLinks)
-    put(indices, planInTurns(livesOf(indices), spare, kBufferAlignment), plan);
+  for (const auto &[link, indices] : ofLinks) {
+    std::map<Operation *, int64_t> counts;
+    int64_t together = 1;
+    for (size_t index : indices)
+      together = std::max(together, ++counts[taskOf(values[index])]);
+    put(indices,
+        planInTurns(livesOf(indices), spare * together, kBufferAlignment),
+        plan);
+  }
 }
 
 ProgramPlan::ProgramPlan(const Stages &stages, const ArenaLayout &layout,

@@ -31,6 +31,7 @@ public:
 
 private:
   int64_t lastUse(mlir::Value value) const;
+  mlir::Operation *taskOf(mlir::Value value) const;
   void add(mlir::Value value, int64_t last, int64_t bytes);
   void place(int64_t spare);
 
