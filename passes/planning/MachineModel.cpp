@@ -210,8 +210,8 @@ llvm::ArrayRef<MachineFigure> machineFigures() {
       {"matmul_flops", &MachineModel::matmulFlops, "FLOP/s",
        "large matrix products", /*isOfRank=*/true},
       {"processors", &MachineModel::processors, "",
-       "processors that share a product, tile by tile", /*isOfRank=*/true,
-       /*isCount=*/true, /*isOptional=*/true, /*isBetterIfLess=*/true},
+       "processors that share a product, tile by tile", /*isOfRank=*/false,
+       /*isCount=*/true, /*isOptional=*/true},
       {"convolution_flops", &MachineModel::convolutionFlops, "FLOP/s",
        "convolutions", /*isOfRank=*/true},
       {"attention_flops", &MachineModel::attentionFlops, "FLOP/s",
@@ -252,11 +252,11 @@ const MachineFigure *findMachineFigure(StringRef name) {
 }
 
 double MachineFigure::better(double a, double b) const {
-  return unit == "s" || isBetterIfLess ? std::min(a, b) : std::max(a, b);
+  return unit == "s" ? std::min(a, b) : std::max(a, b);
 }
 
 double MachineFigure::worse(double a, double b) const {
-  return unit == "s" || isBetterIfLess ? std::max(a, b) : std::min(a, b);
+  return unit == "s" ? std::max(a, b) : std::min(a, b);
 }
 
 MachineModel MachineModel::ofRank(int64_t rank, int64_t ranks,

@@ -95,9 +95,9 @@ struct MachineModel {
   MachineModel ofBestRank() const;
 
   /// One H100 for each rank, eight in a host of 2 TB, joined by NVLink, and an
-  /// adapter of 400 Gb/s for each (DGX H100's data sheet). In bf16 what
-  /// large products and attention reach in a step of GPT-2 124M, and
-  /// convolutions in one of VGG19, on an H200, whose processor is the same
+  /// adapter of 400 Gb/s for each (DGX H100's data sheet). In bf16 what large
+  /// products and attention reach in a step of GPT-2 124M, and convolutions in
+  /// one of VGG19, on an H200, whose processor is the same
   /// (doc/gpu-results.md); the rest from published figures.
   static MachineModel h100(Precision precision);
   /// An H200 in bf16: an H100 with memory of 4.8 TB/s (data sheet), of which
@@ -150,8 +150,6 @@ struct MachineFigure {
   bool isCount = false;
   /// Whether files need not have it.
   bool isOptional = false;
-  /// Whether nothing takes longer with less of it, as is so of all seconds.
-  bool isBetterIfLess = false;
 
   /// Whether a machine has it: an optional one may not be known.
   bool isKnown(const MachineModel &machine) const {

@@ -29,12 +29,15 @@ static int64_t ceilDivide(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
 double pipewright::secondsOfProduct(const ProductSize &size,
                                     const MachineModel &machine) {
-  const auto processors = static_cast<int64_t>(machine.processors);
-  if (processors <= 1)
+  // A file may have any number.
+  const auto processors =
+      static_cast<int64_t>(std::clamp(machine.processors, 1.0, 1048576.0));
+  if (processors == 1)
     return size.flops() / machine.matmulFlops;
   // In how many parts a sum is split, and the least of a part.
   constexpr int64_t mostParts = 8, leastOfPart = 512;
-  const double rateOfOne = machine.matmulFlops / machine.processors;
+  const double rateOfOne =
+      machine.matmulFlops / static_cast<double>(processors);
   // Parts are f32, written and read.
   const double secondsOfParts = 2 * 4.0 * static_cast<double>(size.batch) *
                                 static_cast<double>(size.m) *

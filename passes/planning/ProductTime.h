@@ -26,8 +26,8 @@ struct ProductSize {
 };
 
 /// Seconds of the arithmetic, without what is read and written beside it but
-/// for parts of sums. Where no processors share a product, the same share of
-/// the rate for all.
+/// for parts of sums; at the machine's rate, whatever the size, where it has
+/// one processor.
 double secondsOfProduct(const ProductSize &size, const MachineModel &machine);
 
 } // namespace pipewright

@@ -134,7 +134,8 @@ std::string Trace::toJson(int64_t rank) const {
   return text;
 }
 
-std::string pipewright::runtime::planEvent(const std::string &planJson) {
+/// Says of which program a trace is; nothing where that has no plan.
+static std::string planEvent(const std::string &planJson) {
   if (planJson.empty())
     return "";
   std::string text = R"({"ph":"M","pid":0,"name":"plan","args":)";
@@ -162,9 +163,12 @@ static void write(AtomicFile &file, const std::vector<std::string> &rows) {
 }
 
 void pipewright::runtime::writeTrace(const std::string &path,
-                                     const std::vector<std::string> &rows) {
+                                     const std::vector<std::string> &rows,
+                                     const std::string &planJson) {
   AtomicFile file(path);
-  write(file, rows);
+  std::vector<std::string> all = {planEvent(planJson)};
+  all.insert(all.end(), rows.begin(), rows.end());
+  write(file, all);
 }
 
 void pipewright::runtime::replaceTrace(const std::string &path,

@@ -84,13 +84,10 @@ private:
 /// `F0.3`, as in the timetable; the first update of a step has no number.
 std::string taskName(const char *kind, int64_t stage, int64_t microBatch);
 
-/// The event that says of which program a trace is, with a comma behind it;
-/// nothing where that has no plan.
-std::string planEvent(const std::string &planJson);
-
-/// Writes the rows that Trace::toJson gave, and perhaps such an event, as one
-/// file.
-void writeTrace(const std::string &path, const std::vector<std::string> &rows);
+/// Writes the rows that Trace::toJson gave as one file, with the plan of the
+/// program, if it has one.
+void writeTrace(const std::string &path, const std::vector<std::string> &rows,
+                const std::string &planJson);
 /// The same to a path that the user has not said. Throws an Error when there is
 /// something else there than a file that one of these has written.
 void replaceTrace(const std::string &path,

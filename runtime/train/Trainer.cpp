@@ -539,12 +539,10 @@ void Trainer::finish() {
   }
   if (!options.trace.empty() && whole) {
     // A timetable is that of one replica.
-    auto rows = gatherTexts(
+    const auto rows = gatherTexts(
         transport, rank.replica() == 0 ? trace.toJson(rank.number()) : "");
-    if (speaks) {
-      rows.insert(rows.begin(), planEvent(program.planJson));
-      writeTrace(options.trace, rows);
-    }
+    if (speaks)
+      writeTrace(options.trace, rows, program.planJson);
   }
   if (!saved.empty())
     say("saved      " + saved);

@@ -107,7 +107,7 @@ Operation *ProgramPlan::taskOf(Value value) const {
     for (Operation *user : wait->getUsers())
       if (isa<TaskOp>(user) && (!first || pointOf.at(user) < pointOf.at(first)))
         first = user;
-  return first;
+  return first ? first : value.getDefiningOp();
 }
 
 /// With spare buffers, what goes over a link has bytes of its own, behind all

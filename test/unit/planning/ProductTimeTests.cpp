@@ -4,8 +4,11 @@
 
 #include "gtest/gtest.h"
 
+#include <cmath>
+
 using namespace pipewright;
 
+/// The rate was chosen to fit all of them together; each of them tests shapes.
 /// Products of a step of GPT-2 124M in bf16 as 2 x 32 on an H200, as `train
 /// --profile` measured them (doc/gpu-results.md), with their calls and
 /// milliseconds; `atEnd` are the bytes that they read and write beside their
@@ -41,12 +44,12 @@ TEST(ProductTime, IsThatOfMeasuredProducts) {
     const double seconds = secondsOfProduct(size, machine) +
                            atEnd / machine.bandwidth + machine.secondsPerCall;
     const double of = milliseconds * 1e-3 / calls;
-    EXPECT_NEAR(seconds, of, 0.13 * of)
+    EXPECT_NEAR(seconds, of, 0.12 * of)
         << size.m << " x " << size.n << " x " << size.k;
     predicted += calls * seconds;
     measured += calls * of;
   }
-  EXPECT_NEAR(predicted, measured, 0.02 * measured);
+  EXPECT_NEAR(predicted, measured, 0.01 * measured);
 }
 
 TEST(ProductTime, IsNoLessThanTheRateAllows) {
@@ -74,6 +77,15 @@ TEST(ProductTime, CountsWaves) {
   const double few = secondsOfProduct({1, 128, 256, 1 << 20}, machine);
   EXPECT_LT(few, 0.3 * 2.0 * 128 * 256 * (1 << 20) /
                      (machine.matmulFlops / machine.processors));
+}
+
+TEST(ProductTime, IsANumberForAnyNumberOfProcessors) {
+  MachineModel machine;
+  for (double processors : {2.0, 1e9, 1e300}) {
+    machine.processors = processors;
+    const double seconds = secondsOfProduct({1, 512, 512, 512}, machine);
+    EXPECT_TRUE(std::isfinite(seconds) && seconds > 0) << processors;
+  }
 }
 
 TEST(ProductTime, IsOfOneRateWhereNothingIsShared) {
