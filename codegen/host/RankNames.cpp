@@ -14,6 +14,13 @@ using namespace mlir;
 
 namespace pipewright::codegen {
 
+/// `stash`, or `weight_stash` where weight gradients read it.
+static std::string nameOfRange(const pipe::Content &content, StringRef name) {
+  const bool isForWeights =
+      content.index == static_cast<int64_t>(pipe::TaskKind::weight_gradient);
+  return ((isForWeights ? "weight_" : "") + name).str();
+}
+
 /// What is behind a value gives it its name.
 static std::string nameOf(const ProgramLayout &layout,
                           const pipe::Content &content) {
@@ -31,12 +38,11 @@ static std::string nameOf(const ProgramLayout &layout,
   case Kind::Gradient:
     return "d_" + layout.nameOfOutput(*stage, content.index);
   case Kind::Stash:
-    return "stash" + std::to_string(stage->number);
+    return nameOfRange(content, "stash") + std::to_string(stage->number);
+  case Kind::Recomputed:
+    return nameOfRange(content, "recomputed") + std::to_string(stage->number);
   case Kind::Handover:
-    return (content.index == static_cast<int64_t>(pipe::TaskKind::recompute)
-                ? "recomputed"
-                : "handover") +
-           std::to_string(stage->number);
+    return "handover" + std::to_string(stage->number);
   case Kind::Sum:
     // What a collective needs to make it.
     return "scratch";

@@ -73,31 +73,31 @@ SmallVector<StageFunction> functionsOf(const StageLayout &stage) {
   return functions;
 }
 
-/// Whether tasks of this kind read or fill the forward's stash.
-static bool usesStash(Operation *body) {
-  auto gradient = dyn_cast<pipe::GradientBodyInterface>(body);
-  if (gradient && !gradient.getStashFields().empty())
-    return true;
-  return pipe::stashFilledBy(body) == pipe::kForwardStash &&
-         !pipe::returnOf(body).getStash().empty();
+/// What tasks keep for each other, in the order in which functions take it, and
+/// what it is called there.
+static constexpr std::pair<int64_t, llvm::StringLiteral> stashes[] = {
+    {pipe::kForwardStash, "stash"},
+    {pipe::kWeightStash, "weight_stash"},
+    {pipe::kRecomputed, "recomputed"},
+    {pipe::kWeightRecomputed, "weight_recomputed"},
+    {pipe::kHandover, "handover"}};
+static_assert(std::size(stashes) == pipe::kStashes, "all have a name");
+
+static bool isIn(ArrayRef<pipe::BufferAttr> buffers, int64_t stash) {
+  return llvm::any_of(buffers, [&](pipe::BufferAttr buffer) {
+    return buffer.getSpace() == pipe::BufferSpace::stash &&
+           buffer.getIndex() == stash;
+  });
 }
 
-/// Those that bodies hand over, in the order in which functions take them, and
-/// what they are called there.
-static constexpr std::pair<int64_t, llvm::StringLiteral> handovers[] = {
-    {pipe::kRecomputed, "recomputed"}, {pipe::kHandover, "handover"}};
-
-/// Whether tasks of this kind take or make such a one.
-static bool usesHandover(Operation *body, int64_t stash) {
-  auto gradient = dyn_cast<pipe::GradientBodyInterface>(body);
-  if (!gradient)
-    return false;
-  const bool takes = stash == pipe::kHandover
-                         ? gradient.takesHandover()
-                         : !gradient.getRecomputedFields().empty();
-  const bool makes = pipe::stashFilledBy(body) == stash &&
-                     !pipe::returnOf(body).getStash().empty();
-  return takes || makes;
+/// Which of them a body reads or fills.
+static SmallVector<std::pair<int64_t, llvm::StringLiteral>>
+stashesOf(Operation *body) {
+  const auto read = pipe::argumentBuffers(body);
+  const auto filled = pipe::stashBuffers(body);
+  return llvm::to_vector(llvm::make_filter_range(stashes, [&](const auto &one) {
+    return isIn(read, one.first) || isIn(filled, one.first);
+  }));
 }
 
 /// Names for the arguments of a forward or evaluate body.
@@ -163,11 +163,8 @@ SmallVector<std::string> stageParameters(const ProgramLayout &layout,
   if (!body)
     return {};
   SmallVector<std::string> names = tensorNames(layout, stage, body);
-  if (usesStash(body))
-    names.push_back("stash");
-  for (const auto &[stash, name] : handovers)
-    if (usesHandover(body, stash))
-      names.push_back(name.str());
+  for (const auto &[stash, name] : stashesOf(body))
+    names.push_back(name.str());
   if (isToldWeights(body))
     names.push_back("weights");
   return names;
@@ -230,8 +227,8 @@ writeForward(llvm::raw_ostream &os, const ProgramLayout &layout,
   }
   for (unsigned index = 0; index < end.getValues().size(); ++index)
     body.outputs.push_back(writer.parameter(next++));
-  if (usesStash(op))
-    body.stashes[pipe::kForwardStash] = writer.parameter(next++);
+  for (const auto &[stash, name] : stashesOf(op))
+    body.stashes[stash] = writer.parameter(next++);
   if (isToldWeights(op))
     body.weights = writer.parameter(next++);
   writer.task(letterOf(kind), stage.number, true);
@@ -264,23 +261,21 @@ static LogicalResult writeGradient(llvm::raw_ostream &os,
   if (function.part.value_or(0) == 0)
     writer.task(letterOf(kind), stage.number, true);
 
-  // Operands of the task: saved values, one stash, gradients. What is handed
-  // over comes last, and nothing is found by its number.
+  // Operands of the task: saved values, ranges of the stash, gradients. What is
+  // handed over comes last, and nothing is found by its number.
   size_t next = 0, last = parameters.size();
   if (isToldWeights(op))
     body.weights = writer.parameter(--last);
-  for (const auto &[stash, name] : llvm::reverse(handovers))
-    if (usesHandover(op, stash))
-      body.stashes[stash] = writer.parameter(--last);
-  if (usesStash(op))
-    body.stashes[pipe::kForwardStash] = writer.parameter(--last);
+  const auto kept = stashesOf(op);
+  for (const auto &[stash, name] : llvm::reverse(kept))
+    body.stashes[stash] = writer.parameter(--last);
   auto addInputs = [&](size_t count) {
     while (count-- > 0)
       body.inputs.push_back(writer.parameter(next++));
   };
   addInputs(op.getInputs().size() + op.getOutputs().size());
-  if (usesStash(op))
-    body.inputs.push_back(body.stashes[pipe::kForwardStash]);
+  for (Type type : stageOp.getRangesReadBy(op, pipe::TaskKind::forward))
+    body.inputs.push_back(body.stashes[*pipe::stashNumber(type)]);
   addInputs(op.getGradientsOf().size());
   while (next < last)
     body.outputs.push_back(writer.parameter(next++));

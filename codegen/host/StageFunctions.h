@@ -12,6 +12,7 @@
 #include "codegen/host/ProgramLayout.h"
 #include "codegen/host/RuntimeCalls.h"
 #include "codegen/host/ValueNames.h"
+#include "passes/step/BodyBuffers.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -94,7 +95,7 @@ public:
   /// Parameters by number of the task's operand, for the space `input`.
   llvm::SmallVector<Local> inputs;
   /// By their numbers in buffers; null where there is none.
-  Local stashes[3];
+  Local stashes[pipe::kStashes];
   /// The weights to read; null where they are always in the same bytes.
   Local weights;
 

@@ -42,7 +42,7 @@ Value ValueNames::keptValue(BlockArgument argument) {
   size_t number = argument.getArgNumber();
   // What two places need is copied.
   auto madeBy = [&](pipe::TaskKind giver, size_t field) {
-    Value made = behindViews(stage.getHandover(giver)[field]);
+    Value made = behindViews(stage.getKept(giver)[field]);
     if (auto copy = made.getDefiningOp<pipe::CopyOp>())
       made = behindViews(copy.getValue());
     return made;

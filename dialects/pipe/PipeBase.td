@@ -105,12 +105,21 @@ class Pipe_StageType<string name, string typeMnemonic>
   let assemblyFormat = "`<` $stage `>`";
 }
 
-def Pipe_StashType : Pipe_StageType<"Stash", "stash"> {
+def Pipe_StashType : Pipe_Type<"Stash", "stash"> {
   let summary = "What one forward task of a stage keeps for its backward tasks";
   let description = [{
     One contiguous piece of the arena; its fields are the stash operands of the
-    stage's forward `pipe.return`, in order.
+    stage's forward `pipe.return`, in order. Of a stage that `splits_stash`, `to
+    weight_gradient` has the fields that `pipe.weight_gradient` reads, and the
+    other one the rest.
   }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$stage,
+    DefaultValuedParameter<"::pipewright::pipe::TaskKind",
+        "::pipewright::pipe::TaskKind::backward">:$reader);
+  let assemblyFormat = "`<` $stage (`,` `to` $reader^)? `>`";
+  let builders = [TypeBuilder<(ins "::mlir::FlatSymbolRefAttr":$stage), [{
+    return $_get($_ctxt, stage, TaskKind::backward);
+  }]>];
 }
 
 def Pipe_HandoverType : Pipe_Type<"Handover", "handover"> {
@@ -120,14 +129,18 @@ def Pipe_HandoverType : Pipe_Type<"Handover", "handover"> {
     `recompute`, a recompute task for the backward, or its first half. One
     contiguous piece of the arena; its fields are the stash operands of the
     `pipe.return` of the stage's `pipe.input_gradient`, or `pipe.recompute`, in
-    order.
+    order. What is recomputed is split as a stash is.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$stage,
     DefaultValuedParameter<"::pipewright::pipe::TaskKind",
-        "::pipewright::pipe::TaskKind::input_gradient">:$giver);
-  let assemblyFormat = "`<` $stage (`,` `from` $giver^)? `>`";
+        "::pipewright::pipe::TaskKind::input_gradient">:$giver,
+    DefaultValuedParameter<"::pipewright::pipe::TaskKind",
+        "::pipewright::pipe::TaskKind::backward">:$reader);
+  let assemblyFormat = [{
+    `<` $stage (`,` `from` $giver^)? (`,` `to` $reader^)? `>`
+  }];
   let builders = [TypeBuilder<(ins "::mlir::FlatSymbolRefAttr":$stage), [{
-    return $_get($_ctxt, stage, TaskKind::input_gradient);
+    return $_get($_ctxt, stage, TaskKind::input_gradient, TaskKind::backward);
   }]>];
 }
 
@@ -284,10 +297,10 @@ def Pipe_BufferAttr : Pipe_Attr<"Buffer", "buffer"> {
   let summary = "A range of bytes: space, index within the space, offset, size";
   let description = [{
     `index` is the number of the task's operand or result for the spaces
-    `input` and `output`; in space `stash` it is 0 for the forward's stash and 1
-    for what the input gradient hands over; in the spaces `arena`, `weights` and
-    `host`, which is memory of the rank's host, it is 0. Offsets and sizes are in bytes; those in space `weights` count from
-    the start of the version of the stage's weights that the task reads.
+    `input` and `output`; in space `stash` it is one of `StashNumbers.h`; in the
+    spaces `arena`, `weights` and `host`, which is memory of the rank's host, it
+    is 0. Offsets and sizes are in bytes; those in space `weights` count from the
+    start of the version of the stage's weights that the task reads.
   }];
   let parameters = (ins
     EnumParameter<Pipe_BufferSpace>:$space,

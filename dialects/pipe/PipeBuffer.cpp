@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/pipe/PipeDialect.h"
+#include "dialects/pipe/StashNumbers.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -28,9 +29,9 @@ LogicalResult BufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       index != 0)
     return emitError() << "expects index 0 in space '"
                        << stringifyBufferSpace(space) << "', but got " << index;
-  if (space == BufferSpace::stash && index > 2)
-    return emitError() << "expects index 0, 1 or 2 in space 'stash', but got "
-                       << index;
+  if (space == BufferSpace::stash && index >= kStashes)
+    return emitError() << "expects an index from 0 to " << kStashes - 1
+                       << " in space 'stash', but got " << index;
   return success();
 }
 

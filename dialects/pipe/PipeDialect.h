@@ -55,6 +55,14 @@ mlir::ParseResult parseGroup(mlir::AsmParser &parser, GroupAttr &group);
 void printGroup(mlir::AsmPrinter &printer, mlir::Operation *op,
                 GroupAttr group);
 
+/// A range in which a task keeps values for others on its micro-batch.
+struct StashRange {
+  /// A stash or a handover.
+  mlir::Type type;
+  /// Their numbers in the stash of the `pipe.return` that fills it.
+  llvm::SmallVector<int64_t> fields;
+};
+
 /// The parts of a `#pipe.program`, which says what they mean.
 struct ProgramFields {
   std::optional<int64_t> ranks, microBatches, microBatchSize;
@@ -106,6 +114,9 @@ constexpr int64_t kShardAlignment = 2 * kBufferAlignment;
 /// The most ranks of all replicas of a program: far more than anybody has, and
 /// few enough that each can know of all.
 constexpr int64_t kMaxProcesses = 1 << 16;
+
+/// What a range of that type holds, a stash or a handover.
+Content stashContent(mlir::Type range, int64_t microBatch);
 
 } // namespace pipewright::pipe
 

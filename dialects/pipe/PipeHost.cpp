@@ -12,11 +12,8 @@ using namespace mlir;
 using namespace pipewright::pipe;
 
 Content MoveOp::contentOf() {
-  return {Content::Kind::Stash,
-          getStageAttr(),
-          0,
-          static_cast<int64_t>(getMicroBatch()),
-          {}};
+  return stashContent(StashType::get(getContext(), getStageAttr()),
+                      static_cast<int64_t>(getMicroBatch()));
 }
 
 WaitMoveOp MoveOp::getWait() {

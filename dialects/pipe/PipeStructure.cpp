@@ -75,7 +75,9 @@ GradientBodyInterface StageOp::gradientBodyOf(TaskKind kind) {
   return {};
 }
 
-ValueRange StageOp::getHandover(TaskKind giver) {
+ValueRange StageOp::getKept(TaskKind giver) {
+  if (giver == TaskKind::forward)
+    return getForward().getReturn().getStash();
   if (giver == TaskKind::recompute && getKeeps())
     return {};
   GradientBodyInterface body = gradientBodyOf(giver);
@@ -84,6 +86,54 @@ ValueRange StageOp::getHandover(TaskKind giver) {
                    cast<ReturnOp>(body->getRegion(0).front().getTerminator())
                        .getStash())
              : ValueRange();
+}
+
+/// Which values that a task of kind `giver` keeps a body reads.
+static SmallVector<int64_t> fieldsReadBy(GradientBodyInterface body,
+                                         TaskKind giver, size_t count) {
+  if (giver == TaskKind::forward)
+    return body.getStashFields();
+  if (giver == TaskKind::recompute)
+    return body.getRecomputedFields();
+  return llvm::to_vector(
+      llvm::seq<int64_t>(0, body.takesHandover() ? count : 0));
+}
+
+SmallVector<StashRange> StageOp::getRanges(TaskKind giver) {
+  auto name = FlatSymbolRefAttr::get(getSymNameAttr());
+  auto typeFor = [&](TaskKind reader) -> Type {
+    if (giver == TaskKind::forward)
+      return StashType::get(getContext(), name, reader);
+    return HandoverType::get(getContext(), name, giver, reader);
+  };
+  const size_t count = getKept(giver).size();
+  SmallVector<int64_t> apart;
+  if (getSplitsStash() && giver != TaskKind::input_gradient)
+    apart =
+        fieldsReadBy(gradientBodyOf(TaskKind::weight_gradient), giver, count);
+  StashRange ranges[] = {{typeFor(TaskKind::backward), {}},
+                         {typeFor(TaskKind::weight_gradient), {}}};
+  for (int64_t field = 0; field < static_cast<int64_t>(count); ++field)
+    ranges[llvm::is_contained(apart, field)].fields.push_back(field);
+  SmallVector<StashRange> kept;
+  for (StashRange &range : ranges)
+    if (!range.fields.empty())
+      kept.push_back(std::move(range));
+  return kept;
+}
+
+SmallVector<Type> StageOp::getRangesReadBy(GradientBodyInterface body,
+                                           TaskKind giver) {
+  SmallVector<Type> types;
+  for (const StashRange &range : getRanges(giver)) {
+    const SmallVector<int64_t> read =
+        fieldsReadBy(body, giver, range.fields.size());
+    if (llvm::any_of(range.fields, [&](int64_t field) {
+          return llvm::is_contained(read, field);
+        }))
+      types.push_back(range.type);
+  }
+  return types;
 }
 
 LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -123,6 +173,10 @@ LogicalResult StageOp::verifyRegions() {
                        "'pipe.backward'");
   if (getRecompute() && !getBackward())
     return emitOpError("expects 'pipe.recompute' beside 'pipe.backward'");
+  // (C5)
+  if (getSplitsStash() && !hasWeight)
+    return emitOpError("splits its stash, but has no 'pipe.weight_gradient' "
+                       "that reads a part of it");
   // (C4)
   if (getKeeps() && !getRecompute())
     return emitOpError("keeps the stashes of some micro-batches, but has no "
@@ -246,8 +300,7 @@ static LogicalResult verifyGradientBody(GradientBodyInterface op) {
   SmallVector<Type> inputs(forward.getBody()->getArgumentTypes());
   SmallVector<Type> outputs(kept.getValues().getTypes());
   SmallVector<Type> stash(kept.getStash().getTypes());
-  SmallVector<Type> recomputed(
-      stage.getHandover(TaskKind::recompute).getTypes());
+  SmallVector<Type> recomputed(stage.getKept(TaskKind::recompute).getTypes());
   SmallVector<Type> expected, expectedResults;
   if (failed(select(op, op.getInputs(), inputs, "argument", expected)) ||
       failed(select(op, op.getOutputs(), outputs, "result", expected)) ||
@@ -260,7 +313,7 @@ static LogicalResult verifyGradientBody(GradientBodyInterface op) {
     return failure();
   if (op.takesHandover())
     llvm::append_range(expected,
-                       stage.getHandover(TaskKind::input_gradient).getTypes());
+                       stage.getKept(TaskKind::input_gradient).getTypes());
   // (C1)
   if (!llvm::equal(expected, block.getArgumentTypes()))
     return op->emitOpError("expects arguments ")
@@ -303,7 +356,7 @@ SmallVector<int64_t> BackwardOp::getStashFields() {
 SmallVector<int64_t> BackwardOp::getRecomputedFields() {
   auto stage = cast<StageOp>((*this)->getParentOp());
   return llvm::to_vector(
-      llvm::seq<int64_t>(0, stage.getHandover(TaskKind::recompute).size()));
+      llvm::seq<int64_t>(0, stage.getKept(TaskKind::recompute).size()));
 }
 
 bool BackwardOp::takesHandover() { return false; }
@@ -392,7 +445,7 @@ SmallVector<int64_t> WeightGradientOp::getRecomputedFields() {
 
 bool WeightGradientOp::takesHandover() {
   return !cast<StageOp>((*this)->getParentOp())
-              .getHandover(TaskKind::input_gradient)
+              .getKept(TaskKind::input_gradient)
               .empty();
 }
 

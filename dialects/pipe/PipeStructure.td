@@ -24,16 +24,22 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     - (C3) both halves of a backward or none, and these and `pipe.recompute`
       only beside the whole.
     - (C4) `keeps` only beside `pipe.recompute`.
+    - (C5) `splits_stash` only beside `pipe.weight_gradient`.
 
     Of a stage that `keeps` the stashes of some micro-batches, `pipe.recompute`
     makes those of all others again.
+
+    The stash of a stage that `splits_stash` is kept in two ranges: what
+    `pipe.weight_gradient` reads of it, and the rest, whose memory is free when
+    the input gradients are there. So is what `pipe.recompute` hands over.
 
     A stage that `mirrors` another one is the same part of the model, with
     weights of its own, for the second half of the micro-batches; the mirrored
     one then works on the first half only.
 
     Life span: made by `pipe-partition-stages`, copied by `pipe-mirror-stages`;
-    `pipe-schedule` adds `rank`, and to `keeps` the size of a window.
+    `pipe-split-backward` adds `splits_stash`, `pipe-schedule` adds `rank`, and to
+    `keeps` the size of a window.
 
     Example:
     ```mlir
@@ -47,11 +53,12 @@ def Pipe_StageOp : Pipe_Op<"stage", [
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$rank,
                        OptionalAttr<FlatSymbolRefAttr>:$mirrors,
-                       OptionalAttr<Pipe_WindowAttr>:$keeps);
+                       OptionalAttr<Pipe_WindowAttr>:$keeps,
+                       UnitAttr:$splits_stash);
   let regions = (region SizedRegion<1>:$bodyRegion);
   let assemblyFormat = [{
     $sym_name (`mirrors` $mirrors^)? (`on` `rank` $rank^)? (`keeps` $keeps^)?
-    attr-dict-with-keyword $bodyRegion
+    (`splits_stash` $splits_stash^)? attr-dict-with-keyword $bodyRegion
   }];
   let extraClassDeclaration = [{
     ForwardOp getForward();
@@ -68,9 +75,16 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     ::mlir::Operation *bodyOf(TaskKind kind);
     /// The same for `backward`, its halves and `recompute`.
     GradientBodyInterface gradientBodyOf(TaskKind kind);
-    /// What a body keeps for the one that comes behind it; empty where there is
-    /// no such body, or where it makes the forward's stash again.
-    ::mlir::ValueRange getHandover(TaskKind giver);
+    /// What `pipe.forward`, `pipe.recompute` or `pipe.input_gradient` keeps for
+    /// the bodies behind it; empty where there is no such body, or where it
+    /// makes the forward's stash again.
+    ::mlir::ValueRange getKept(TaskKind giver);
+    /// The ranges in which that lies, in the order in which tasks make and take
+    /// them.
+    ::llvm::SmallVector<StashRange> getRanges(TaskKind giver);
+    /// The types of those of which a body reads any field.
+    ::llvm::SmallVector<::mlir::Type>
+    getRangesReadBy(GradientBodyInterface body, TaskKind giver);
   }];
   let hasRegionVerifier = 1;
 }

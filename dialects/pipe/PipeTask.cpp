@@ -46,11 +46,15 @@ void TaskOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
                                                                         : "d";
   for (Value result : getResults()) {
     StringRef prefix = tensor;
-    if (isa<StashType>(result.getType()))
-      prefix = getKind() == TaskKind::recompute ? "restored" : "stash";
+    if (auto stash = dyn_cast<StashType>(result.getType()))
+      prefix = getKind() == TaskKind::recompute                 ? "restored"
+               : stash.getReader() == TaskKind::weight_gradient ? "weight_stash"
+                                                                : "stash";
     else if (auto handover = dyn_cast<HandoverType>(result.getType()))
-      prefix = handover.getGiver() == TaskKind::recompute ? "recomputed"
-                                                          : "handover";
+      prefix = handover.getGiver() != TaskKind::recompute ? "handover"
+               : handover.getReader() == TaskKind::weight_gradient
+                   ? "weight_recomputed"
+                   : "recomputed";
     else if (isa<GradientType>(result.getType()))
       prefix = "gradients";
     else if (isa<UpdatedType>(result.getType()))
@@ -119,6 +123,13 @@ Value TaskOp::getSummed() {
              : Value();
 }
 
+Value TaskOp::getStash(Type type) {
+  for (Value result : getResults())
+    if (result.getType() == type)
+      return result;
+  return Value();
+}
+
 /// An update, and nothing else that makes weights whole, clears gradients.
 Value TaskOp::getGathered() {
   for (Value operand : getOperands())
@@ -141,8 +152,11 @@ static void forwardSignature(TaskOp task, Body body, bool withStash,
   if (task.getGathered())
     operands.push_back(
         UpdatedType::get(task.getContext(), task.getStageAttr()));
-  if (withStash && !body.getReturn().getStash().empty())
-    results.push_back(StashType::get(task.getContext(), task.getStageAttr()));
+  if (!withStash)
+    return;
+  for (const StashRange &range :
+       cast<StageOp>(body->getParentOp()).getRanges(TaskKind::forward))
+    results.push_back(range.type);
 }
 
 /// Fills the operand and result types of a task of a backward or of one of its
@@ -152,30 +166,28 @@ static void gradientSignature(TaskOp task, GradientBodyInterface body,
                               SmallVectorImpl<Type> &results) {
   MLIRContext *context = task.getContext();
   FlatSymbolRefAttr stage = task.getStageAttr();
+  auto stageOp = cast<StageOp>(body->getParentOp());
   Block &block = body->getRegion(0).front();
   SmallVector<Type> arguments(block.getArgumentTypes());
   size_t saved = body.getInputs().size() + body.getOutputs().size();
   size_t fields = body.getStashFields().size();
   operands.append(arguments.begin(), arguments.begin() + saved);
-  if (fields > 0)
-    operands.push_back(StashType::get(context, stage));
+  llvm::append_range(operands,
+                     stageOp.getRangesReadBy(body, TaskKind::forward));
   auto gradients = arguments.begin() + saved + fields;
   operands.append(gradients, gradients + body.getGradientsOf().size());
-  if (!body.getRecomputedFields().empty())
-    operands.push_back(HandoverType::get(context, stage, TaskKind::recompute));
-  if (body.takesHandover())
-    operands.push_back(HandoverType::get(context, stage));
+  for (TaskKind giver : {TaskKind::recompute, TaskKind::input_gradient})
+    llvm::append_range(operands, stageOp.getRangesReadBy(body, giver));
   if (task.getGathered())
     operands.push_back(UpdatedType::get(context, stage));
 
   auto end = cast<ReturnOp>(block.getTerminator());
   llvm::append_range(results, end.getValues().getTypes());
-  const bool restores =
-      isa<RecomputeOp>(body) && cast<StageOp>(body->getParentOp()).getKeeps();
-  if (restores)
-    results.push_back(StashType::get(context, stage));
-  else if (!end.getStash().empty())
-    results.push_back(HandoverType::get(context, stage, task.getKind()));
+  const bool restores = isa<RecomputeOp>(body) && stageOp.getKeeps();
+  if (isa<InputGradientOp, RecomputeOp>(body))
+    for (const StashRange &range :
+         stageOp.getRanges(restores ? TaskKind::forward : task.getKind()))
+      results.push_back(range.type);
   if (isa<InputGradientOp, RecomputeOp>(body))
     return;
   // The gradients so far are there from the second task of the stage on; an
@@ -309,22 +321,13 @@ ByteUses TaskOp::getByteUses() {
            /*writes=*/true}};
 }
 
-/// What a task of the kind `giver` hands over.
-static Content handoverOf(FlatSymbolRefAttr stage, TaskKind giver,
-                          int64_t batch) {
-  return {
-      Content::Kind::Handover, stage, static_cast<int64_t>(giver), batch, {}};
-}
-
 std::optional<Content> TaskOp::getContent(OpResult result,
                                           const StepContext &context) {
   using Kind = Content::Kind;
   FlatSymbolRefAttr name = getStageAttr();
   auto batch = static_cast<int64_t>(getMicroBatch().value_or(0));
-  if (isa<StashType>(result.getType()))
-    return Content{Kind::Stash, name, 0, batch, {}};
-  if (isa<HandoverType>(result.getType()))
-    return handoverOf(name, getKind(), batch);
+  if (isa<StashType, HandoverType>(result.getType()))
+    return stashContent(result.getType(), batch);
   if (isa<GradientType>(result.getType()))
     return Content{Kind::Sum, name, 0, 0, {}};
   if (isa<UpdatedType>(result.getType()))
@@ -367,15 +370,21 @@ static Content operandOfBackward(TaskOp task, StageOp stage, int64_t number) {
   if (number < static_cast<int64_t>(outputs.size()))
     return {Kind::Result, name, outputs[number], batch, {}};
   number -= outputs.size();
-  if (!body.getStashFields().empty() && number-- == 0)
-    return {Kind::Stash, name, 0, batch, {}};
+  // Whether the operand is of a range that a task of that kind fills.
+  SmallVector<Type> ranges;
+  auto isGivenBy = [&](TaskKind giver) {
+    ranges = stage.getRangesReadBy(body, giver);
+    const bool isOne = number < static_cast<int64_t>(ranges.size());
+    number -= isOne ? 0 : ranges.size();
+    return isOne;
+  };
+  if (isGivenBy(TaskKind::forward))
+    return stashContent(ranges[number], batch);
   if (number < static_cast<int64_t>(gradients.size()))
     return {Kind::Gradient, name, gradients[number], batch, {}};
   number -= gradients.size();
-  if (!body.getRecomputedFields().empty() && number-- == 0)
-    return handoverOf(name, TaskKind::recompute, batch);
-  if (body.takesHandover() && number == 0)
-    return handoverOf(name, TaskKind::input_gradient, batch);
+  if (isGivenBy(TaskKind::recompute) || isGivenBy(TaskKind::input_gradient))
+    return stashContent(ranges[number], batch);
   return {Kind::Sum, name, 0, 0, {}};
 }
 
@@ -408,11 +417,8 @@ std::optional<Content> TaskOp::getWantedContent(OpOperand &operand,
 //===----------------------------------------------------------------------===//
 
 Content HoldOp::contentOf() {
-  return {Content::Kind::Stash,
-          getOfAttr(),
-          0,
-          static_cast<int64_t>(getMicroBatch()),
-          {}};
+  return stashContent(StashType::get(getContext(), getOfAttr()),
+                      static_cast<int64_t>(getMicroBatch()));
 }
 
 std::string HoldOp::getLabel(const StepContext &) {

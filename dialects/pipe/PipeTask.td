@@ -73,14 +73,15 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
   let summary = "One stage at work on one micro-batch";
   let description = [{
     Operands by kind: `forward`, `evaluate`: one per source of the stage.
-    `backward`: saved inputs, saved outputs, the stash (if there is one), the
+    `backward`: saved inputs, saved outputs, the stash (if there is one; of a
+    stage that `splits_stash`, the two ranges of it), the
     gradients of the outputs, and the gradients summed so far (absent on the
     first backward task of a stage, and on stages without parameters; where a
     step has several updates, the first backward task after an update takes what
     that update made, `!pipe.updated`, since it cleared the gradients; behind a
     `pipe.keep_gradients` it takes what that made).
-    `input_gradient`, `weight_gradient`: the same of the half's own lists, the
-    stash only if the half reads any of it; no gradients summed so far on
+    `input_gradient`, `weight_gradient`: the same of the half's own lists, of
+    the stash only ranges that the half reads any of; no gradients summed so far on
     `input_gradient`; on `weight_gradient` the handover (if there is one) before
     them. `recompute`: saved inputs, saved outputs, and the stash if it reads
     any of it; what it hands over is an operand of the others that read any of
@@ -156,6 +157,8 @@ def Pipe_TaskOp : Pipe_ScheduledOp<"task", [
     /// The gradients summed so far, or what an update made that cleared them;
     /// null where it begins a sum or makes none.
     ::mlir::Value getSummed();
+    /// What it makes of that type; null where it makes none.
+    ::mlir::Value getStash(::mlir::Type type);
     /// The weights that were put together for it; null where they are there.
     ::mlir::Value getGathered();
     /// Makes it take these.

@@ -15,6 +15,9 @@ std::string Content::describe() const {
   };
   std::string batch = ", micro-batch " + std::to_string(microBatch);
   std::string number = std::to_string(index);
+  std::string reader = index == static_cast<int64_t>(TaskKind::weight_gradient)
+                           ? " for weight gradients"
+                           : "";
   switch (kind) {
   case Kind::Input:
     return "input '" + name.str() + "' for" + of("").substr(3) + batch;
@@ -23,12 +26,11 @@ std::string Content::describe() const {
   case Kind::Gradient:
     return of("gradient of output " + number) + batch;
   case Kind::Stash:
-    return of("stash") + batch;
+    return of("stash" + reader) + batch;
+  case Kind::Recomputed:
+    return of("recomputed values" + reader) + batch;
   case Kind::Handover:
-    return of(index == static_cast<int64_t>(TaskKind::recompute)
-                  ? "recomputed values"
-                  : "handover") +
-           batch;
+    return of("handover") + batch;
   case Kind::Sum:
     return of("summed gradients");
   case Kind::WeightGradient:
@@ -39,6 +41,23 @@ std::string Content::describe() const {
     return of("update");
   }
   llvm_unreachable("all kinds of contents are covered");
+}
+
+Content pipewright::pipe::stashContent(Type range, int64_t microBatch) {
+  if (auto stash = dyn_cast<StashType>(range))
+    return {Content::Kind::Stash,
+            stash.getStage(),
+            static_cast<int64_t>(stash.getReader()),
+            microBatch,
+            {}};
+  auto handover = cast<HandoverType>(range);
+  if (handover.getGiver() == TaskKind::recompute)
+    return {Content::Kind::Recomputed,
+            handover.getStage(),
+            static_cast<int64_t>(handover.getReader()),
+            microBatch,
+            {}};
+  return {Content::Kind::Handover, handover.getStage(), 0, microBatch, {}};
 }
 
 StringRef pipewright::pipe::letterOf(TaskKind kind) {

@@ -47,10 +47,12 @@ struct Content {
     Result,
     /// The gradient of that result.
     Gradient,
+    /// What the forward of `stage` keeps; `index` is the kind of task for which
+    /// the range is, see `StashType`.
     Stash,
-    /// What a task of `stage` keeps for the next one on its micro-batch;
-    /// `index`
-    /// is the kind of the first one.
+    /// The same of what its `pipe.recompute` hands over.
+    Recomputed,
+    /// What an input gradient of `stage` keeps for the weight gradient.
     Handover,
     /// The weight gradients of `stage`, summed so far.
     Sum,

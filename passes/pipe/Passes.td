@@ -234,7 +234,9 @@ def PipeSplitBackward : Pass<"pipe-split-backward", "::mlir::ModuleOp"> {
     and the second reads is handed over, a second stash; constants, weights,
     views, and masks and permutations of what is there anyway are repeated
     instead. Of the forward's stash and of the gradients of its results each
-    half reads what it needs itself.
+    half reads what it needs itself. So a stash is kept in two ranges
+    (`splits_stash`), the memory of one of which is free behind the first half;
+    `whole-stash` leaves it in one, which can be moved.
 
     Ops, their order and their kernels stay, so the halves compute the bits of
     the whole, which stays too: schedules may run it for some micro-batches. A
@@ -268,6 +270,10 @@ def PipeSplitBackward : Pass<"pipe-split-backward", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"wholeStash", "whole-stash", "bool", "false",
+           "Keep each stash in one range">
+  ];
   let dependentDialects = ["::pipewright::pipe::PipeDialect"];
 }
 

@@ -50,7 +50,7 @@ static void splitTasks(OpPassManager &pm,
   if (options.earlyRecompute)
     pm.addPass(pipe::createPipeSplitRecompute());
   if (options.splitBackward)
-    pm.addPass(pipe::createPipeSplitBackward());
+    pm.addPass(pipe::createPipeSplitBackward({options.wholeStash}));
 }
 
 void buildStagedPipeline(OpPassManager &pm,

@@ -92,6 +92,10 @@ struct StagedPipelineOptions
       *this, "split-backward",
       llvm::cl::desc("Backwards in two halves, for schedules that run them as "
                      "tasks of their own")};
+  Option<bool> wholeStash{
+      *this, "whole-stash",
+      llvm::cl::desc("Stashes in one range, for schedules that move them "
+                     "(pipe-split-backward)")};
   Option<std::string> epilogues{
       *this, "epilogues",
       llvm::cl::desc("What products of GPUs do beside multiplying "

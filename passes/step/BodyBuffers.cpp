@@ -21,28 +21,62 @@ StashLayout::StashLayout(ValueRange fields) {
   }
 }
 
-StashLayout::StashLayout(StageOp stage)
-    : StashLayout(ValueRange(stage.getForward().getReturn().getStash())) {}
-
-StashLayout::StashLayout(StageOp stage, Type type)
-    : StashLayout(isa<HandoverType>(type)
-                      ? stage.getHandover(cast<HandoverType>(type).getGiver())
-                      : stage.getForward().getReturn().getStash()) {}
-
-std::optional<int64_t> pipewright::pipe::stashNumber(Type type) {
-  if (isa<StashType>(type))
-    return kForwardStash;
-  if (auto handover = dyn_cast<HandoverType>(type))
-    return handover.getGiver() == TaskKind::recompute ? kRecomputed : kHandover;
-  return std::nullopt;
+/// What fills a range of that type.
+static TaskKind giverOf(Type type) {
+  auto handover = dyn_cast<HandoverType>(type);
+  return handover ? handover.getGiver() : TaskKind::forward;
 }
 
-int64_t pipewright::pipe::stashFilledBy(Operation *body) {
-  if (isa<InputGradientOp>(body))
+/// The values that lie in a range of that type.
+static SmallVector<Value> fieldsOf(StageOp stage, Type type) {
+  const TaskKind giver = giverOf(type);
+  ValueRange kept = stage.getKept(giver);
+  for (const StashRange &range : stage.getRanges(giver))
+    if (range.type == type)
+      return llvm::map_to_vector(
+          range.fields, [&](int64_t field) -> Value { return kept[field]; });
+  return {};
+}
+
+StashLayout::StashLayout(StageOp stage, Type type)
+    : StashLayout(fieldsOf(stage, type)) {}
+
+std::optional<int64_t> pipewright::pipe::stashNumber(Type type) {
+  if (auto stash = dyn_cast<StashType>(type))
+    return stash.getReader() == TaskKind::weight_gradient ? kWeightStash
+                                                          : kForwardStash;
+  auto handover = dyn_cast<HandoverType>(type);
+  if (!handover)
+    return std::nullopt;
+  if (handover.getGiver() != TaskKind::recompute)
     return kHandover;
-  const bool restores =
-      cast<StageOp>(body->getParentOp()).getKeeps().has_value();
-  return isa<RecomputeOp>(body) && !restores ? kRecomputed : kForwardStash;
+  return handover.getReader() == TaskKind::weight_gradient ? kWeightRecomputed
+                                                           : kRecomputed;
+}
+
+/// By value that tasks of that kind keep.
+static SmallVector<BufferAttr> buffersOfKept(StageOp stage, TaskKind giver) {
+  ValueRange kept = stage.getKept(giver);
+  SmallVector<BufferAttr> buffers(kept.size());
+  for (const StashRange &range : stage.getRanges(giver))
+    for (auto [field, offset] :
+         llvm::zip_equal(range.fields, StashLayout(stage, range.type).offsets))
+      buffers[field] = BufferAttr::get(stage.getContext(), BufferSpace::stash,
+                                       *stashNumber(range.type), offset,
+                                       bytesOf(kept[field]));
+  return buffers;
+}
+
+SmallVector<BufferAttr> pipewright::pipe::stashBuffers(Operation *body) {
+  auto stage = cast<StageOp>(body->getParentOp());
+  if (returnOf(body).getStash().empty())
+    return {};
+  if (isa<InputGradientOp>(body))
+    return buffersOfKept(stage, TaskKind::input_gradient);
+  // Where some micro-batches keep their stash, it makes that again.
+  return buffersOfKept(stage, isa<RecomputeOp>(body) && !stage.getKeeps()
+                                  ? TaskKind::recompute
+                                  : TaskKind::forward);
 }
 
 SmallVector<Operation *>
@@ -75,25 +109,21 @@ SmallVector<BufferAttr> pipewright::pipe::argumentBuffers(Operation *body) {
     return buffers;
   }
 
-  // Saved values, the stash as one operand, gradients, the handover as one.
+  // Saved values, each range of the stash as one operand, gradients, what is
+  // handed over as one.
   auto stage = cast<StageOp>(body->getParentOp());
-  auto addField = [&](int64_t stash, int64_t offset) {
-    int64_t bytes = bytesOf(arguments[buffers.size()]);
-    buffers.push_back(
-        BufferAttr::get(context, BufferSpace::stash, stash, offset, bytes));
-  };
   addInputs(gradient.getInputs().size() + gradient.getOutputs().size());
-  StashLayout stash(stage), recomputed(stage.getHandover(TaskKind::recompute)),
-      handover(stage.getHandover(TaskKind::input_gradient));
-  for (int64_t field : gradient.getStashFields())
-    addField(kForwardStash, stash.offsets[field]);
-  operand += !gradient.getStashFields().empty();
+  auto addKept = [&](TaskKind giver, ArrayRef<int64_t> fields) {
+    const SmallVector<BufferAttr> kept = buffersOfKept(stage, giver);
+    for (int64_t field : fields)
+      buffers.push_back(kept[field]);
+  };
+  addKept(TaskKind::forward, gradient.getStashFields());
+  operand += stage.getRangesReadBy(gradient, TaskKind::forward).size();
   addInputs(gradient.getGradientsOf().size());
-  for (int64_t field : gradient.getRecomputedFields())
-    addField(kRecomputed, recomputed.offsets[field]);
+  addKept(TaskKind::recompute, gradient.getRecomputedFields());
   if (gradient.takesHandover())
-    for (int64_t offset : handover.offsets)
-      addField(kHandover, offset);
+    llvm::append_range(buffers, buffersOfKept(stage, TaskKind::input_gradient));
   return buffers;
 }
 

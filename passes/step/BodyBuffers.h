@@ -11,6 +11,7 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/pipe/PipeDialect.h"
+#include "dialects/pipe/StashNumbers.h"
 
 namespace pipewright::pipe {
 
@@ -21,20 +22,16 @@ struct StashLayout {
   int64_t bytes = 0;
 
   explicit StashLayout(mlir::ValueRange fields);
-  /// Lays out the forward's stash.
-  explicit StashLayout(StageOp stage);
   /// Lays out a value of type `!pipe.stash` or `!pipe.handover`.
   StashLayout(StageOp stage, mlir::Type type);
 };
 
-/// The index of a stash in buffers of space `stash`.
-constexpr int64_t kForwardStash = 0, kHandover = 1, kRecomputed = 2;
-
-/// The number of what is kept as a value of that type; none of others.
+/// The index of what is kept as a value of that type in buffers of space
+/// `stash`; none of others.
 std::optional<int64_t> stashNumber(mlir::Type type);
 
-/// What `body` fills when it returns values as its stash.
-int64_t stashFilledBy(mlir::Operation *body);
+/// Where the values of a body's stash lie, in their order.
+llvm::SmallVector<BufferAttr> stashBuffers(mlir::Operation *body);
 
 /// The bodies of a stage that tasks of `programs` run, in their order. A
 /// schedule that splits backwards may leave the whole ones alone.

@@ -112,6 +112,20 @@ BodyWork workOf(llvm::iterator_range<Block::iterator> body,
   return work;
 }
 
+/// The values of ranges that tasks of kind `giver` fill and a body reads: a
+/// range is kept as a whole.
+static SmallVector<Value> keptFor(pipe::StageOp stage,
+                                  pipe::GradientBodyInterface body,
+                                  pipe::TaskKind giver) {
+  const SmallVector<Type> read = stage.getRangesReadBy(body, giver);
+  SmallVector<Value> values;
+  for (const pipe::StashRange &range : stage.getRanges(giver))
+    if (llvm::is_contained(read, range.type))
+      for (int64_t field : range.fields)
+        values.push_back(stage.getKept(giver)[field]);
+  return values;
+}
+
 /// What bodies of a stage hold on to of its forward.
 static SmallVector<Value>
 savedValues(pipe::StageOp stage, ArrayRef<pipe::GradientBodyInterface> bodies) {
@@ -123,9 +137,7 @@ savedValues(pipe::StageOp stage, ArrayRef<pipe::GradientBodyInterface> bodies) {
       continue;
     for (int64_t index : body.getInputs())
       saved.insert(inputs[index]);
-    // A stash is kept as a whole.
-    if (!body.getStashFields().empty())
-      saved.insert_range(end.getStash());
+    saved.insert_range(keptFor(stage, body, pipe::TaskKind::forward));
   }
   llvm::SetVector<int64_t> outputs;
   for (pipe::GradientBodyInterface body : bodies)
@@ -164,9 +176,9 @@ SmallVector<Value> keptForWeights(pipe::StageOp stage) {
   if (!half)
     return {};
   SmallVector<Value> values = savedValues(stage, half);
-  llvm::append_range(values, stage.getHandover(pipe::TaskKind::input_gradient));
-  if (!half.getRecomputedFields().empty())
-    llvm::append_range(values, stage.getHandover(pipe::TaskKind::recompute));
+  for (pipe::TaskKind giver :
+       {pipe::TaskKind::input_gradient, pipe::TaskKind::recompute})
+    llvm::append_range(values, keptFor(stage, half, giver));
   // Gradients of outputs are as large as these.
   ValueRange outputs = stage.getForward().getReturn().getValues();
   for (int64_t index : half.getGradientsOf())

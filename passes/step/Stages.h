@@ -120,9 +120,6 @@ public:
   /// Whether tasks of that kind read any weight that the optimizer of their
   /// stage updates, or its bf16 copy.
   bool readsUpdated(int32_t stage, TaskKind kind) const;
-  bool hasStash(int32_t stage) const {
-    return !ops[stage].getForward().getReturn().getStash().empty();
-  }
   bool hasTiedWeights() const {
     return llvm::any_of(allWeights,
                         [](const WeightGroup &w) { return w.isTied(); });

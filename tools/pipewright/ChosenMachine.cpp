@@ -58,22 +58,26 @@ static std::string findUnknownFigure(const llvm::json::Object &figures) {
 
 /// What is wrong with a figure of a precision; empty where it was read.
 static std::string readFigure(const llvm::json::Object &figures,
-                              const MachineFigure &figure, Precision precision,
-                              double &place) {
-  std::optional<double> number = figures.getNumber(figure.name);
+                              const MachineFigure &figure,
+                              const llvm::Twine &where, double &place) {
+  const llvm::json::Value *value = figures.get(figure.name);
+  std::optional<double> number = value ? value->getAsNumber() : std::nullopt;
+  auto expects = [&](const llvm::Twine &what) {
+    const std::string found =
+        value ? ", but " + text::shortened(llvm::formatv("{0}", *value).str())
+              : "";
+    return (" has no " + what + " for '" + figure.name + "' of " + where +
+            found)
+        .str();
+  };
   if (!number || !std::isfinite(*number) || !(*number > 0))
-    return (" has no number above 0 for '" + figure.name + "' of " +
-            nameOf(precision))
-        .str();
+    return expects("number above 0");
   if (figure.isCount && *number != std::floor(*number))
-    return (" has no whole number for '" + figure.name + "' of " +
-            nameOf(precision))
-        .str();
+    return expects("whole number");
   constexpr double least = 1e-18, most = 1e24;
   if (!figure.isCount && (*number < least || *number > most))
-    return llvm::formatv(
-        " has no number from {0:e0} to {1:e0} for '{2}' of {3}", least, most,
-        figure.name, nameOf(precision));
+    return expects(
+        llvm::formatv("number from {0:e0} to {1:e0}", least, most).str());
   place = *number;
   return "";
 }
@@ -106,9 +110,10 @@ static std::string readRanksAlike(const llvm::json::Object &object,
       return " has '" + text::shortened(word) + "' for " + name +
              ", which is no figure of single ranks";
     double number = 0;
-    if (std::string problem = readFigure(*figures, *figure, precision, number);
+    if (std::string problem = readFigure(
+            *figures, *figure, nameOf(precision) + ", " + name, number);
         !problem.empty())
-      return problem + ", " + name;
+      return problem;
     ranks.figures.emplace_back(figure, number);
   }
   // In the order of the figures, not of the file.
@@ -177,8 +182,8 @@ static llvm::Expected<ChosenMachine> readModel(llvm::StringRef path,
   for (const MachineFigure &figure : machineFigures()) {
     if (figure.isOptional && !own->get(figure.name))
       continue;
-    if (std::string problem =
-            readFigure(*own, figure, precision, machine.model.*figure.place);
+    if (std::string problem = readFigure(*own, figure, nameOf(precision),
+                                         machine.model.*figure.place);
         !problem.empty())
       return fail(path, problem);
   }

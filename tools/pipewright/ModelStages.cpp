@@ -107,10 +107,11 @@ ModelStages::made(int64_t stages, bool splits, schedules::Placement places) {
 std::string ModelStages::keyOfCosts(const StagedPipelineOptions &staged) const {
   if (machine.isUneven() || !pipe::isBalanceOfModelAlone(staged.balance))
     return "";
-  return llvm::formatv("{0} of {1} {2} {3} {4} {5}",
+  return llvm::formatv("{0} of {1} {2} {3} {4} {5} {6}",
                        std::min<int64_t>(staged.stages, options.microBatches),
                        staged.stages, staged.balance, staged.remat,
-                       staged.earlyRecompute, staged.splitBackward);
+                       staged.earlyRecompute, staged.splitBackward,
+                       staged.wholeStash);
 }
 
 std::shared_ptr<const StagedModel> ModelStages::estimated(int64_t stages,

@@ -87,6 +87,7 @@ static llvm::Error readOffload(const OptionSpelling &row,
                         " moves stashes that --early-recompute needs before "
                         "they are back; leave one of both out");
   options.pipelines.scheduled.offload = text.str();
+  options.pipelines.staged.wholeStash = *share > 0;
   options.offload = *share;
   return llvm::Error::success();
 }

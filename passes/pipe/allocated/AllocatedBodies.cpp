@@ -190,11 +190,9 @@ LogicalResult BodyVerifier::verifyReturn() {
              << number << " in " << expected << ", but it is in "
              << memory.bufferOf(value);
   }
-  StashLayout layout(results.getStash());
+  const SmallVector<BufferAttr> stash = stashBuffers(body);
   for (auto [number, value] : llvm::enumerate(results.getStash())) {
-    auto expected =
-        BufferAttr::get(context, BufferSpace::stash, stashFilledBy(body),
-                        layout.offsets[number], bytesOf(value));
+    const BufferAttr expected = stash[number];
     if (memory.bufferOf(value) != expected)
       return results.emitOpError("expects stash value ")
              << number << " in " << expected << ", but it is in "

@@ -234,7 +234,10 @@ ProgramBuffersVerifier::writesOf(Operation &op) {
     }
   } else if (auto move = dyn_cast<MoveOp>(op)) {
     given = move.getBuffersAttr();
-    sizes.push_back(StashLayout(stages.stageOf(move.getStageAttr())).bytes);
+    Value stash = move.isToHost() ? move.getValue() : move.getResult();
+    sizes.push_back(
+        StashLayout(stages.stageOf(move.getStageAttr()), stash.getType())
+            .bytes);
   } else if (auto together = dyn_cast<CollectiveOp>(op)) {
     FailureOr<int64_t> scratch = scratchOf(together);
     if (failed(scratch))
@@ -293,9 +296,10 @@ LogicalResult ProgramBuffersVerifier::verifyUnderWay(
 
 /// As long as what it makes.
 static int64_t bytesOfHeld(HoldOp op, const Stages &stages) {
-  if (auto bytes = dyn_cast<RankedTensorType>(op.getResult().getType()))
+  Type type = op.getResult().getType();
+  if (auto bytes = dyn_cast<RankedTensorType>(type))
     return byteSize(bytes);
-  return StashLayout(stages.stageOf(op.getStageAttr())).bytes;
+  return StashLayout(stages.stageOf(op.getStageAttr()), type).bytes;
 }
 
 /// What its task takes is still there, and what that makes is not in use by

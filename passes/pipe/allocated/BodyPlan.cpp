@@ -94,11 +94,9 @@ void BodyPlan::assignResults() {
   for (auto [number, value] : llvm::enumerate(results.getValues()))
     leaving[rootOf(value)] = BufferAttr::get(context, BufferSpace::output,
                                              number, 0, bytesOf(value));
-  StashLayout layout(results.getStash());
-  for (auto [value, offset] : llvm::zip(results.getStash(), layout.offsets))
-    leaving[rootOf(value)] =
-        BufferAttr::get(context, BufferSpace::stash, stashFilledBy(body),
-                        offset, bytesOf(value));
+  for (auto [value, buffer] :
+       llvm::zip_equal(results.getStash(), stashBuffers(body)))
+    leaving[rootOf(value)] = buffer;
 }
 
 void BodyPlan::planTemporaries() {

@@ -14,7 +14,8 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
 
-/// What a forward keeps; null where it keeps nothing.
+/// What a forward keeps; null where it keeps nothing. A stash that moves is one
+/// range.
 static Value stashOf(TaskOp forward) {
   for (Value result : forward.getResults())
     if (isa<StashType>(result.getType()))
@@ -45,8 +46,14 @@ void pipewright::pipe::keepStashes(StepOp step) {
     hold.erase();
 }
 
-void pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
-                                   const schedules::Schedule &schedule) {
+LogicalResult
+pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
+                              const schedules::Schedule &schedule) {
+  for (const schedules::StashMove &move : schedule.moves)
+    if (StageOp stage = stages[move.stage]; stage.getSplitsStash())
+      return stage.emitOpError(
+          "splits the stash, which the schedule moves: run "
+          "pipe-split-backward with whole-stash");
   TaskIndex index;
   for (auto task : step.getBody()->getOps<TaskOp>())
     index.add(stages, task);
@@ -61,8 +68,9 @@ void pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
   auto moveToHost = [&](const schedules::StashMove &move, Value stash) {
     const int32_t rank = schedule.rankOfStage[move.stage];
     FlatSymbolRefAttr own = stages.nameOf(move.stage);
-    auto bytes = RankedTensorType::get({StashLayout(stages.stageOf(own)).bytes},
-                                       builder.getI8Type());
+    auto bytes = RankedTensorType::get(
+        {StashLayout(stages.stageOf(own), stash.getType()).bytes},
+        builder.getI8Type());
     auto copy = [&](Type type, Value value) {
       return MoveOp::create(builder, stash.getLoc(), type, value, own,
                             builder.getI64IntegerAttr(move.microBatch),
@@ -95,8 +103,9 @@ void pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
     FlatSymbolRefAttr keeper = stages.nameOf(static_cast<int32_t>(
         llvm::find(schedule.rankOfStage, *move.keeper.rank) -
         schedule.rankOfStage.begin()));
-    auto bytes = RankedTensorType::get({StashLayout(stages.stageOf(own)).bytes},
-                                       builder.getI8Type());
+    auto bytes = RankedTensorType::get(
+        {StashLayout(stages.stageOf(own), stash.getType()).bytes},
+        builder.getI8Type());
     auto hold = [&](Type type, Value value, FlatSymbolRefAttr in,
                     Value behind = {}) {
       return HoldOp::create(builder, forward.getLoc(), type, value, own,
@@ -117,4 +126,5 @@ void pipewright::pipe::moveStashes(StepOp step, const Stages &stages,
     step.emitWarning(
         "the schedule moves stashes of stages that keep none: with "
         "less recomputation they may");
+  return success();
 }

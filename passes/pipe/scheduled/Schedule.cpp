@@ -299,8 +299,7 @@ private:
     setVersions(step, stages, schedule);
     if (failed(orderStep(step, stages, schedule)))
       return failure();
-    moveStashes(step, stages, schedule);
-    return success();
+    return moveStashes(step, stages, schedule);
   }
 
   void fail(llvm::Error error) {

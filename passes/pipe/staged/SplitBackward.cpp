@@ -32,6 +32,8 @@ public:
       : stage(stage), whole(stage.getBackward()), block(*whole.getBody()) {}
 
   void split();
+  /// Where the second half reads a part of the stash.
+  void splitStash();
 
 private:
   void sortOps();
@@ -147,13 +149,29 @@ void BackwardSplitter::split() {
   buildWeightGradient(builder);
 }
 
+void BackwardSplitter::splitStash() {
+  GradientBodyInterface half = stage.gradientBodyOf(TaskKind::weight_gradient);
+  auto isPart = [](size_t read, size_t of) { return read > 0 && read < of; };
+  stage.setSplitsStash(isPart(half.getStashFields().size(),
+                              stage.getKept(TaskKind::forward).size()) ||
+                       isPart(half.getRecomputedFields().size(),
+                              stage.getKept(TaskKind::recompute).size()));
+}
+
 namespace {
 
 struct SplitBackward : impl::PipeSplitBackwardBase<SplitBackward> {
+  using PipeSplitBackwardBase::PipeSplitBackwardBase;
+
   void runOnOperation() override {
-    for (StageOp stage : getOperation().getOps<StageOp>())
-      if (stage.getBackward() && !stage.getInputGradient())
-        BackwardSplitter(stage).split();
+    for (StageOp stage : getOperation().getOps<StageOp>()) {
+      if (!stage.getBackward() || stage.getInputGradient())
+        continue;
+      BackwardSplitter splitter(stage);
+      splitter.split();
+      if (!wholeStash)
+        splitter.splitStash();
+    }
   }
 };
 

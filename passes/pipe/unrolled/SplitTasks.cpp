@@ -51,20 +51,24 @@ private:
 /// What a half shares with the whole: all but handover and sum.
 SmallVector<Value> TaskSplitter::operandsOf(GradientBodyInterface half) const {
   ArrayRef<int64_t> inputs = body.getInputs(), outputs = body.getOutputs();
-  size_t stash = inputs.size() + outputs.size();
-  size_t gradients = stash + !body.getStashFields().empty();
   SmallVector<Value> operands;
+  size_t first = inputs.size() + outputs.size();
+  auto addRanges = [&](TaskKind giver) {
+    const SmallVector<Type> all = stage.getRangesReadBy(body, giver);
+    for (Type type : stage.getRangesReadBy(half, giver))
+      operands.push_back(
+          whole.getOperand(first + (llvm::find(all, type) - all.begin())));
+    first += all.size();
+  };
   for (int64_t index : half.getInputs())
     operands.push_back(operandFor(inputs, index, 0));
   for (int64_t index : half.getOutputs())
     operands.push_back(operandFor(outputs, index, inputs.size()));
-  if (!half.getStashFields().empty())
-    operands.push_back(whole.getOperand(stash));
+  addRanges(TaskKind::forward);
   for (int64_t index : half.getGradientsOf())
-    operands.push_back(operandFor(body.getGradientsOf(), index, gradients));
-  if (!half.getRecomputedFields().empty())
-    operands.push_back(
-        whole.getOperand(gradients + body.getGradientsOf().size()));
+    operands.push_back(operandFor(body.getGradientsOf(), index, first));
+  first += body.getGradientsOf().size();
+  addRanges(TaskKind::recompute);
   return operands;
 }
 
@@ -99,18 +103,21 @@ void TaskSplitter::split() {
 
 /// A task that makes the stash of a forward again, for all that read it.
 static void addRecompute(TaskOp forward, StageOp stage) {
-  Value stash = forward.getResults().back();
+  SmallVector<Type> types;
+  for (const StashRange &range : stage.getRanges(TaskKind::forward))
+    types.push_back(range.type);
   SmallVector<Value> operands;
   for (int64_t input : stage.getRecompute().getInputs())
     operands.push_back(forward.getOperand(input));
   OpBuilder builder(forward);
   builder.setInsertionPointAfter(forward);
   auto task = TaskOp::create(
-      builder, forward.getLoc(), stash.getType(),
+      builder, forward.getLoc(), types,
       TaskKindAttr::get(builder.getContext(), TaskKind::recompute),
       forward.getStageAttr(), forward.getMicroBatchAttr(), operands,
       /*buffers=*/ArrayAttr());
-  stash.replaceAllUsesWith(task.getResult(0));
+  for (Value made : task.getResults())
+    forward.getStash(made.getType()).replaceAllUsesWith(made);
 }
 
 void pipewright::pipe::placeRecomputes(StepOp step, const Stages &stages,
@@ -134,7 +141,8 @@ void pipewright::pipe::placeRecomputes(StepOp step, const Stages &stages,
       addRecompute(forward, stages[stage]);
     if (isWanted || !task)
       continue;
-    task.getResult(0).replaceAllUsesWith(forward.getResults().back());
+    for (Value made : task.getResults())
+      made.replaceAllUsesWith(forward.getStash(made.getType()));
     task.erase();
   }
 }

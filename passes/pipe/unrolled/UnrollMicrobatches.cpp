@@ -74,8 +74,8 @@ LogicalResult StepBuilder::addForward(int32_t stage, int64_t microBatch,
     body = op.getForward().getBody();
     llvm::append_range(results,
                        op.getForward().getReturn().getValues().getTypes());
-    if (stages.hasStash(stage))
-      results.push_back(StashType::get(builder.getContext(), name));
+    for (const StashRange &range : op.getRanges(TaskKind::forward))
+      results.push_back(range.type);
   } else {
     sources = op.getEvaluate().getSources();
     body = op.getEvaluate().getBody();
@@ -116,8 +116,8 @@ SmallVector<Value> StepBuilder::savedFor(int32_t stage, TaskKind kind) const {
     operands.push_back(forward.getOperand(input));
   for (int64_t output : body.getOutputs())
     operands.push_back(forward.getResult(output));
-  if (!body.getStashFields().empty())
-    operands.push_back(forward.getResults().back());
+  for (Type type : stages[stage].getRangesReadBy(body, TaskKind::forward))
+    operands.push_back(forward.getStash(type));
   return operands;
 }
 
@@ -134,13 +134,15 @@ LogicalResult StepBuilder::addBackward(int32_t stage, int64_t microBatch) {
   }
   // Which micro-batches of a stage do not keep their stash is a matter of the
   // schedule.
-  if (stages[stage].getRecompute() && !stages[stage].getKeeps())
-    operands.push_back(
-        createTask(TaskKind::recompute, stage, microBatch,
-                   savedFor(stage, TaskKind::recompute),
-                   HandoverType::get(builder.getContext(), stages.nameOf(stage),
-                                     TaskKind::recompute))
-            .getResult(0));
+  if (stages[stage].getRecompute() && !stages[stage].getKeeps()) {
+    SmallVector<Type> types;
+    for (const StashRange &range : stages[stage].getRanges(TaskKind::recompute))
+      types.push_back(range.type);
+    llvm::append_range(operands,
+                       createTask(TaskKind::recompute, stage, microBatch,
+                                  savedFor(stage, TaskKind::recompute), types)
+                           .getResults());
+  }
   if (gradients[stage])
     operands.push_back(gradients[stage]);
 

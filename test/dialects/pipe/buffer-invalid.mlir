@@ -17,9 +17,9 @@ pipe.arena rank 0 bytes 64 {
 
 // -----
 
-// There are three: the stash of the forward, the handover, and what is recomputed.
-// expected-error @below {{expects index 0, 1 or 2 in space 'stash', but got 3}}
-module attributes {pipe.buffers = [#pipe.buffer<stash 3 at 0 bytes 64>]} {
+// There are five (dialects/pipe/StashNumbers.h).
+// expected-error @below {{expects an index from 0 to 4 in space 'stash', but got 5}}
+module attributes {pipe.buffers = [#pipe.buffer<stash 5 at 0 bytes 64>]} {
 }
 
 // -----

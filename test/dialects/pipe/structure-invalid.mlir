@@ -77,6 +77,17 @@ pipe.stage @stage_c4 keeps <first 2> {
 
 // -----
 
+// stage (C5): a stash is split for the half that reads a part of it.
+// expected-error @below {{splits its stash, but has no 'pipe.weight_gradient' that reads a part of it}}
+pipe.stage @stage_c5 splits_stash {
+  pipe.forward sources [#pipe.input<"x">] {
+  ^bb0(%x: tensor<4xf32>):
+    pipe.return stash %x : tensor<4xf32>
+  }
+}
+
+// -----
+
 // A window has micro-batches.
 // expected-error @below {{expects a window of at least 1 micro-batch, but got 0 of 4}}
 pipe.stage @window keeps <first 0 of 4> {

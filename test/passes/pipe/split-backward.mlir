@@ -15,7 +15,8 @@
 // CHECK-NEXT:    %[[DW:.*]] = nn.matmul %[[X]], %[[D]] transpose_a
 // CHECK-NEXT:    nn.accumulate_gradient @w, %[[DW]]
 
-// CHECK-LABEL: pipe.stage @middle
+// What both halves read of a stash of one value is one range.
+// CHECK-LABEL: pipe.stage @middle {
 // CHECK:       pipe.backward inputs [0] outputs [] gradients_of [0] input_gradients [0] {
 // CHECK:         nn.accumulate_gradient @w
 // CHECK:         nn.accumulate_gradient @v
@@ -78,7 +79,7 @@ pipe.stage @last {
 
 // Of a kernel with several results that serve both sides, those of the second
 // half are handed over; a view is not, but what it views.
-// CHECK-LABEL: pipe.stage @second
+// CHECK-LABEL: pipe.stage @second splits_stash
 // CHECK:       pipe.input_gradient inputs [0] outputs [] stash [1, 2, 3, 4, 5] gradients_of [] input_gradients [0] {
 // CHECK:         %[[DQ:.*]], %[[DK:.*]], %[[DV:.*]] = nn.attention_backward
 // CHECK-NEXT:    %[[SUM:.*]] = nn.launch @kernels::@{{.*}}(%[[DQ]], %[[DK]], %[[DV]])
