@@ -40,10 +40,18 @@ struct MemoryPlan {
   int64_t bytes = 0;
 };
 
-/// No two buffers that are in use at the same point overlap. Large buffers are
-/// placed first, each into the smallest gap that it fits in; equal input gives
-/// equal output. Takes time in proportion to n times the buffers in use at a
-/// time.
+/// No two buffers that are in use at the same point overlap. Buffers are placed
+/// in the given order, each into the smallest gap that it fits in. Takes time
+/// in proportion to n times the buffers in use at a time.
+MemoryPlan placeBuffers(llvm::ArrayRef<BufferLife> lives,
+                        llvm::ArrayRef<size_t> order, int64_t alignment);
+
+/// The smallest of several such plans: the largest buffers first, and, if that
+/// takes more than the least bytes, those with the largest product of bytes and
+/// life, with the longest lives, or in the order of their begins; each again
+/// and again, with the buffer that ended highest placed first, within a budget
+/// of n squared times the number of plans, so that thousands of buffers are
+/// placed once. Equal input gives equal output.
 MemoryPlan planMemory(llvm::ArrayRef<BufferLife> lives, int64_t alignment);
 
 /// The same of a few buffers: takes time in proportion to n squared.

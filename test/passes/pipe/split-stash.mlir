@@ -9,11 +9,11 @@
 // CHECK-LABEL: pipe.stage @s1 on rank 1 splits_stash {
 // CHECK:       nn.matmul {{.*}} {pipe.buffers = [#pipe.buffer<stash 0 at 0 bytes 4096>]}
 // CHECK:       nn.launch @kernels::@gelu{{.*}} {pipe.buffers = [#pipe.buffer<stash 3 at 0 bytes 4096>]}
-// CHECK:       pipe.arena rank 1 bytes 58304 {
+// CHECK:       pipe.arena rank 1 bytes 58176 {
 // CHECK-LABEL: pipe.rank 1 train
 // CHECK:       %[[S:.*]], %[[W:.*]] = pipe.task forward @s1 micro_batch 0({{.*}}) buffers [#pipe.buffer<arena 0 at [[FREE:[0-9]+]] bytes 4096>, {{.*}}] : (tensor<4x8xf32>) -> (!pipe.stash<@s1>, !pipe.stash<@s1, to weight_gradient>)
 // CHECK:       pipe.task input_gradient @s1 micro_batch 0(%[[S]])
-// CHECK:       pipe.task input_gradient @s1 micro_batch 1({{.*}}) buffers [{{.*}}, #pipe.buffer<arena 0 at [[FREE]] bytes 4224>]
+// CHECK:       pipe.task forward @s1 micro_batch 1({{.*}}) buffers [{{.*}}, #pipe.buffer<arena 0 at [[FREE]] bytes 4096>]
 // CHECK:       pipe.task weight_gradient @s1 micro_batch 0(%{{.*}}, %[[W]], %{{.*}})
 
 // WHOLE-LABEL: pipe.stage @s1 on rank 1 {
