@@ -359,6 +359,8 @@ llvm::Error ConfigurationSearch::run() {
     addSmallerWays(*ways);
   lookAtAll();
   if (planned.empty())
+    tryCuts();
+  if (planned.empty())
     tryHosts();
   slower += static_cast<int64_t>(prospects.size());
   tryVariants();

@@ -151,6 +151,7 @@ private:
     return one.ranks > 1 && !given.isGiven("offload");
   }
   bool tryOffload(Configuration one);
+  void tryCuts();
   void tryHosts();
   bool planVariant(const Configuration &one, bool estimatesFirst);
   std::string smallestPlan();

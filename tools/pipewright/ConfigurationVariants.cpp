@@ -13,12 +13,36 @@
 
 #include <limits>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 namespace pipewright::tool {
 
 /// How many of the ways that need least are looked at again where nothing fits.
 static constexpr int kSmallestOfInterest = 6;
+
+/// Where nothing fits: cuts for a short step within the limit, which also make
+/// the fullest rank less full, for the ways that are beyond it by little.
+void ConfigurationSearch::tryCuts() {
+  constexpr double little = 1.25;
+  constexpr size_t most = 2;
+  if (given.isGiven("balance"))
+    return;
+  std::set<std::tuple<int64_t, int64_t, int64_t>> tried;
+  for (auto [bytes, one] : beyondLimit) {
+    if (one.ranks == 1 || !decidesByRank(one) ||
+        static_cast<double>(bytes) >
+            little * static_cast<double>(beyondLimit.begin()->first) ||
+        !tried.insert({one.ranks, one.microBatchSize, one.zero}).second)
+      continue;
+    one.balance = "step";
+    if (!given.isGiven("remat"))
+      one.remat = "auto";
+    if (planVariant(one, /*estimatesFirst=*/false) || tried.size() == most)
+      return;
+  }
+}
 
 /// Where nothing fits: stashes on hosts, for the ways that need least.
 void ConfigurationSearch::tryHosts() {
