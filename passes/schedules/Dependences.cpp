@@ -79,8 +79,8 @@ LinkIndex::LinkIndex(const Schedule &schedule, llvm::ArrayRef<StageEdge> edges,
 // Well-formedness
 //===----------------------------------------------------------------------===//
 
-static llvm::Error checkShape(const Schedule &schedule,
-                              llvm::ArrayRef<StageEdge> edges) {
+llvm::Error pipewright::schedules::checkFrame(const Schedule &schedule,
+                                              llvm::ArrayRef<StageEdge> edges) {
   if (schedule.ranks < 1 || schedule.stages < 1 || schedule.microBatches < 1)
     return refuse("a schedule needs at least 1 rank, 1 stage and 1 "
                   "micro-batch, but got {0}, {1} and {2}",
@@ -95,9 +95,6 @@ static llvm::Error checkShape(const Schedule &schedule,
   if (static_cast<int64_t>(schedule.rankOfStage.size()) != schedule.stages)
     return refuse("expects a rank for each of {0} stages, but got {1}",
                   schedule.stages, schedule.rankOfStage.size());
-  if (static_cast<int64_t>(schedule.order.size()) != schedule.ranks)
-    return refuse("expects an order for each of {0} ranks, but got {1}",
-                  schedule.ranks, schedule.order.size());
   if (!schedule.stageTasks.empty() &&
       static_cast<int64_t>(schedule.stageTasks.size()) != schedule.stages)
     return refuse("expects the tasks of {0} stages, but got those of {1}",
@@ -136,6 +133,16 @@ static llvm::Error checkShape(const Schedule &schedule,
           !schedule.tasksOf(stage).backward)
         return refuse("edge {0} has a gradient, but stage {1} has no backward",
                       i, stage);
+  return llvm::Error::success();
+}
+
+static llvm::Error checkShape(const Schedule &schedule,
+                              llvm::ArrayRef<StageEdge> edges) {
+  if (llvm::Error error = checkFrame(schedule, edges))
+    return error;
+  if (static_cast<int64_t>(schedule.order.size()) != schedule.ranks)
+    return refuse("expects an order for each of {0} ranks, but got {1}",
+                  schedule.ranks, schedule.order.size());
   return llvm::Error::success();
 }
 

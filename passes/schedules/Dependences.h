@@ -22,6 +22,11 @@
 
 namespace pipewright::schedules {
 
+/// Whether numbers, placement and edges of a schedule go together, whatever its
+/// order.
+llvm::Error checkFrame(const Schedule &schedule,
+                       llvm::ArrayRef<StageEdge> edges);
+
 /// Which edges enter and leave each stage.
 class EdgeIndex {
 public:

@@ -448,16 +448,10 @@ llvm::Error ListScheduler::run() {
 // Entry
 //===----------------------------------------------------------------------===//
 
-static llvm::Error checkFrame(const Schedule &schedule,
-                              const ListOptions &options) {
-  if (schedule.ranks < 1 || schedule.stages < 1 || schedule.microBatches < 1 ||
-      static_cast<int64_t>(schedule.rankOfStage.size()) != schedule.stages)
-    return refuse("expects the ranks of {0} stages, but got {1}",
-                  schedule.stages, schedule.rankOfStage.size());
-  for (int32_t rank : schedule.rankOfStage)
-    if (rank < 0 || rank >= schedule.ranks)
-      return refuse("expects ranks below {0}, but got {1}", schedule.ranks,
-                    rank);
+static llvm::Error checkOptions(const Schedule &schedule,
+                                const ListOptions &options) {
+  if (llvm::Error error = checkFrame(schedule, options.edges))
+    return error;
   if (schedule.copies != 1 || schedule.updates != 1 ||
       schedule.weightRule != WeightRule::Synchronous)
     return refuse("the list scheduler expects one copy of the model and one "
@@ -467,20 +461,13 @@ static llvm::Error checkFrame(const Schedule &schedule,
       static_cast<int64_t>(options.limits.size()) != schedule.ranks)
     return refuse("expects limits of {0} ranks, but got {1}", schedule.ranks,
                   options.limits.size());
-  for (auto [i, edge] : llvm::enumerate(options.edges))
-    if (edge.from < 0 || edge.to >= schedule.stages || edge.from >= edge.to ||
-        edge.bytes < 0)
-      return refuse("edge {0} goes from stage {1} to stage {2} with {3} bytes, "
-                    "but expects a later one of {4} stages and no negative "
-                    "size",
-                    i, edge.from, edge.to, edge.bytes, schedule.stages);
   return llvm::Error::success();
 }
 
 llvm::Error pipewright::schedules::orderByRule(Schedule &schedule,
                                                const ListOptions &options,
                                                ListRule &rule) {
-  if (llvm::Error error = checkFrame(schedule, options))
+  if (llvm::Error error = checkOptions(schedule, options))
     return error;
   TaskCosts uniform;
   if (!options.costs)

@@ -95,7 +95,7 @@ llvm::json::Value ConfigurationSearch::toJson() const {
                                      {"remat", one.remat},
                                      {"balance", cutOf(one)},
                                      {"recomputes_early", one.recomputesEarly},
-                                     {"offloads", one.offloads},
+                                     {"offloads", one.hostBytes > 0},
                                      {"options", optionsOf(one)},
                                      {"host_bytes", one.hostBytes},
                                      {"step_seconds", one.step},

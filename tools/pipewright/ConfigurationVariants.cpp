@@ -94,8 +94,11 @@ std::string ConfigurationSearch::smallestPlan() {
   for (auto [bytes, one] : beyondLimit) {
     // `auto` recomputes no more than a limit asks for. A choice of schedules
     // takes the fastest, whatever it keeps, so 1f1b stands for it.
-    if (one.remat != "auto" && decidesByRank(one))
-      tried += consider(one);
+    if (one.remat == "auto")
+      continue;
+    if (!decidesByRank(one))
+      one.schedule = "1f1b";
+    tried += consider(one);
     if (tried == kSmallestOfInterest)
       break;
   }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/schedules/files/FilePolicy.h"
 #include "support/Text.h"
 #include "tools/pipewright/ConfigurationSearch.h"
 #include "tools/pipewright/LevelText.h"
@@ -80,6 +81,11 @@ llvm::Error ConfigurationSearch::checkOptions() const {
   if (given.isGiven("micro-batches"))
     return option::fail("--search chooses --micro-batches by --batch: leave "
                         "that out");
+  if (schedules::isScheduleFile(given["schedule"]))
+    return option::fail("--search takes schedules by name, but got '",
+                        text::shortened(given["schedule"]),
+                        "', which is for one number of ranks and of "
+                        "micro-batches: leave one of both out");
   if (given.isGiven("task-times"))
     return option::fail("--search makes many plans, and --task-times are of "
                         "one: leave that out");

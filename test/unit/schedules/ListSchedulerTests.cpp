@@ -381,10 +381,11 @@ TEST(ListScheduler, RefusesWhatIsNotWellFormed) {
   EXPECT_EQ("edge 0 goes from stage 2 to stage 1 with 0 bytes, but expects a "
             "later one of 4 stages and no negative size",
             refusal(frame, options));
-  EXPECT_EQ("expects ranks below 1, but got 1",
+  EXPECT_EQ("stage 1 is on rank 1, but there are 1 ranks",
             refusal(frameOf(1, loopPlacement(4, 2), 3), {}));
   Schedule twoCopies = frame;
   twoCopies.copies = 2;
+  twoCopies.microBatches = 4;
   EXPECT_EQ("the list scheduler expects one copy of the model and one update "
             "per step, but got 2 and 1",
             refusal(twoCopies, {}));
