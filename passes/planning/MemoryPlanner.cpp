@@ -15,6 +15,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -56,8 +57,8 @@ public:
     for (const Block &block : blocks) {
       if (!isAlive(block))
         continue;
-      if (block.isSolid && block.allFrom <= lastPoint &&
-          firstPoint <= block.allUntil) {
+      if (block.allFrom <= lastPoint && firstPoint <= block.allUntil &&
+          block.isSolid(alignment)) {
         visit(block.entries.front().offset, block.end);
         continue;
       }
@@ -75,12 +76,17 @@ private:
     /// All entries live, each at some time of any range that meets this one.
     int64_t allFrom = std::numeric_limits<int64_t>::min();
     int64_t allUntil = std::numeric_limits<int64_t>::max();
-    /// No entry begins behind the end of those before it.
-    bool isSolid = true;
     int64_t end = 0;
 
-    /// Finds all that there is to know of the entries.
-    void measure(int64_t alignment);
+    /// No entry begins behind the end of those before it.
+    bool isSolid(int64_t alignment) const;
+    /// Puts an entry where it belongs.
+    void insert(const Placed &entry);
+
+  private:
+    void note(const Placed &entry);
+
+    mutable std::optional<bool> solid;
   };
   static constexpr size_t maxInBlock = 1024;
 
@@ -92,30 +98,44 @@ private:
 
 } // namespace
 
-void PlacedBuffers::Block::measure(int64_t alignment) {
-  std::vector<Placed> all = std::move(entries);
-  *this = Block();
-  entries = std::move(all);
+bool PlacedBuffers::Block::isSolid(int64_t alignment) const {
+  if (solid)
+    return *solid;
+  solid = true;
   int64_t top = entries.front().offset;
   for (const Placed &entry : entries) {
-    firstPoint = std::min(firstPoint, entry.firstPoint);
-    lastPoint = std::max(lastPoint, entry.lastPoint);
-    allFrom = std::max(allFrom, entry.firstPoint);
-    allUntil = std::min(allUntil, entry.lastPoint);
-    isSolid &= entry.offset <= top;
+    *solid &= entry.offset <= top;
     top = std::max<int64_t>(top, llvm::alignTo(entry.end, alignment));
-    end = std::max(end, entry.end);
   }
+  return *solid;
+}
+
+void PlacedBuffers::Block::note(const Placed &entry) {
+  firstPoint = std::min(firstPoint, entry.firstPoint);
+  lastPoint = std::max(lastPoint, entry.lastPoint);
+  allFrom = std::max(allFrom, entry.firstPoint);
+  allUntil = std::min(allUntil, entry.lastPoint);
+  end = std::max(end, entry.end);
+  solid.reset();
+}
+
+void PlacedBuffers::Block::insert(const Placed &entry) {
+  entries.insert(llvm::upper_bound(entries, entry,
+                                   [](const Placed &a, const Placed &b) {
+                                     return a.isBefore(b);
+                                   }),
+                 entry);
+  note(entry);
 }
 
 void PlacedBuffers::split(size_t index) {
-  Block upper;
-  std::vector<Placed> &all = blocks[index].entries;
-  upper.entries.assign(all.begin() + all.size() / 2, all.end());
-  all.resize(all.size() / 2);
-  blocks[index].measure(alignment);
-  upper.measure(alignment);
-  blocks.insert(blocks.begin() + index + 1, std::move(upper));
+  const std::vector<Placed> all = std::move(blocks[index].entries);
+  const size_t middle = all.size() / 2;
+  Block halves[2];
+  for (auto [number, entry] : llvm::enumerate(all))
+    halves[number < middle ? 0 : 1].insert(entry);
+  blocks[index] = std::move(halves[0]);
+  blocks.insert(blocks.begin() + index + 1, std::move(halves[1]));
 }
 
 void PlacedBuffers::add(const Placed &entry) {
@@ -126,12 +146,7 @@ void PlacedBuffers::add(const Placed &entry) {
       blocks.begin() + 1, blocks.end(),
       [&](const Block &block) { return !entry.isBefore(block.entries[0]); });
   Block &block = after[-1];
-  block.entries.insert(llvm::upper_bound(block.entries, entry,
-                                         [](const Placed &a, const Placed &b) {
-                                           return a.isBefore(b);
-                                         }),
-                       entry);
-  block.measure(alignment);
+  block.insert(entry);
   if (block.entries.size() > maxInBlock)
     split(after - 1 - blocks.begin());
 }
