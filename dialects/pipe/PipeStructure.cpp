@@ -124,15 +124,14 @@ SmallVector<StashRange> StageOp::getRanges(TaskKind giver) {
 
 SmallVector<Type> StageOp::getRangesReadBy(GradientBodyInterface body,
                                            TaskKind giver) {
+  const SmallVector<int64_t> read =
+      fieldsReadBy(body, giver, getKept(giver).size());
   SmallVector<Type> types;
-  for (const StashRange &range : getRanges(giver)) {
-    const SmallVector<int64_t> read =
-        fieldsReadBy(body, giver, range.fields.size());
+  for (const StashRange &range : getRanges(giver))
     if (llvm::any_of(range.fields, [&](int64_t field) {
           return llvm::is_contained(read, field);
         }))
       types.push_back(range.type);
-  }
   return types;
 }
 
@@ -173,14 +172,14 @@ LogicalResult StageOp::verifyRegions() {
                        "'pipe.backward'");
   if (getRecompute() && !getBackward())
     return emitOpError("expects 'pipe.recompute' beside 'pipe.backward'");
-  // (C5)
-  if (getSplitsStash() && !hasWeight)
-    return emitOpError("splits its stash, but has no 'pipe.weight_gradient' "
-                       "that reads a part of it");
   // (C4)
   if (getKeeps() && !getRecompute())
     return emitOpError("keeps the stashes of some micro-batches, but has no "
                        "'pipe.recompute' that makes those of others again");
+  // (C5)
+  if (getSplitsStash() && !hasWeight)
+    return emitOpError("splits its stash, but has no 'pipe.weight_gradient' "
+                       "that reads a part of it");
   return success();
 }
 

@@ -205,38 +205,41 @@ MemoryPlan pipewright::planMemory(llvm::ArrayRef<BufferLife> lives,
   auto lengthOf = [](const BufferLife &life) {
     return static_cast<double>(life.end - life.begin + 1);
   };
-  std::vector<size_t> order =
-      orderBy(lives, [](const BufferLife &life) { return life.bytes; });
-  MemoryPlan best = placeBuffers(lives, order, alignment);
   const int64_t least = leastBytes(lives, alignment);
+  std::optional<MemoryPlan> best;
   auto isLeast = [&] {
-    return static_cast<int64_t>(llvm::alignTo(best.bytes, alignment)) <= least;
+    return best &&
+           static_cast<int64_t>(llvm::alignTo(best->bytes, alignment)) <= least;
   };
-  // Of pairs of buffers, and of plans of few ones.
-  constexpr int64_t mostPairs = int64_t(1) << 22, mostPlans = 160;
-  const auto count = static_cast<int64_t>(lives.size());
-  if (isLeast() || count > mostPairs / count)
-    return best;
-  const int64_t plansPerOrder =
-      std::min(mostPlans, mostPairs / (count * count)) / 4;
-  auto tryOrder = [&](std::vector<size_t> order) {
-    for (int64_t number = 0; number < plansPerOrder && !isLeast(); ++number) {
+  auto tryOrder = [&](std::vector<size_t> order, int64_t plans) {
+    for (int64_t number = 0; number < plans && !isLeast(); ++number) {
       MemoryPlan plan = placeBuffers(lives, order, alignment);
       auto highest = llvm::find_if(order, [&](size_t index) {
         return plan.offsets[index] + lives[index].bytes == plan.bytes;
       });
-      std::rotate(order.begin(), highest, highest + 1);
-      if (plan.bytes < best.bytes)
+      if (highest != order.end())
+        std::rotate(order.begin(), highest, highest + 1);
+      if (!best || plan.bytes < best->bytes)
         best = std::move(plan);
     }
   };
-  tryOrder(order);
-  tryOrder(orderBy(lives, [&](const BufferLife &life) {
-    return static_cast<double>(life.bytes) * lengthOf(life);
-  }));
-  tryOrder(orderBy(lives, lengthOf));
-  tryOrder(orderBy(lives, [](const BufferLife &life) { return -life.begin; }));
-  return best;
+  // Of pairs of buffers, and of plans of few ones.
+  constexpr int64_t mostPairs = int64_t(1) << 22, mostPlans = 160;
+  const auto count = std::max<int64_t>(1, lives.size());
+  const int64_t plans = std::min(mostPlans, mostPairs / count / count) / 4;
+  tryOrder(orderBy(lives, [](const BufferLife &life) { return life.bytes; }),
+           std::max<int64_t>(1, plans));
+  if (plans == 0 || isLeast())
+    return std::move(*best);
+  tryOrder(orderBy(lives,
+                   [&](const BufferLife &life) {
+                     return static_cast<double>(life.bytes) * lengthOf(life);
+                   }),
+           plans);
+  tryOrder(orderBy(lives, lengthOf), plans);
+  tryOrder(orderBy(lives, [](const BufferLife &life) { return -life.begin; }),
+           plans);
+  return std::move(*best);
 }
 
 MemoryPlan pipewright::planInTurns(llvm::ArrayRef<BufferLife> lives,

@@ -7,6 +7,7 @@
 
 #include "codegen/plan/Plan.h"
 #include "tools/pipewright/ConfigurationSearch.h"
+#include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -31,9 +32,14 @@ void ConfigurationSearch::tryCuts() {
     return;
   std::set<std::tuple<int64_t, int64_t, int64_t>> tried;
   for (auto [bytes, one] : beyondLimit) {
+    auto options = readCompileOptions(valuesOf(one), nullptr);
+    if (!options) {
+      llvm::consumeError(options.takeError());
+      continue;
+    }
     if (one.ranks == 1 || !decidesByRank(one) ||
         static_cast<double>(bytes) >
-            little * static_cast<double>(beyondLimit.begin()->first) ||
+            little * static_cast<double>(mostBytesOf(*options)) ||
         !tried.insert({one.ranks, one.microBatchSize, one.zero}).second)
       continue;
     one.balance = "step";
