@@ -133,22 +133,28 @@ LogicalResult Stages::readWeights(ModuleOp module) {
   withGradients.assign(size(), false);
   withUpdate.assign(size(), false);
 
-  for (int32_t stage = 0; stage < size(); ++stage) {
-    llvm::SmallSet<StringAttr, 16> trained;
-    ops[stage].walk([&](Operation *op) {
-      op->getAttrDictionary().walk([&](FlatSymbolRefAttr symbol) {
-        auto found = known.find(symbol.getAttr());
-        if (found == known.end())
-          return;
-        WeightGroup &group = found->second;
-        if (group.stages.empty() || group.stages.back() != stage) {
-          group.stages.push_back(stage);
-          group.trained.push_back(false);
-        }
-        group.trained.back() |= isa<nn::AccumulateGradientOp>(op);
+  // Most ops of stages that are alike have the same attributes.
+  llvm::DenseMap<DictionaryAttr, SmallVector<WeightGroup *, 1>> namedBy;
+  auto groupsNamedBy =
+      [&](DictionaryAttr attributes) -> ArrayRef<WeightGroup *> {
+    auto [entry, isNew] = namedBy.try_emplace(attributes);
+    if (isNew)
+      attributes.walk([&](FlatSymbolRefAttr symbol) {
+        if (auto found = known.find(symbol.getAttr()); found != known.end())
+          entry->second.push_back(&found->second);
       });
+    return entry->second;
+  };
+  for (int32_t stage = 0; stage < size(); ++stage)
+    ops[stage].walk([&](Operation *op) {
+      for (WeightGroup *group : groupsNamedBy(op->getAttrDictionary())) {
+        if (group->stages.empty() || group->stages.back() != stage) {
+          group->stages.push_back(stage);
+          group->trained.push_back(false);
+        }
+        group->trained.back() |= isa<nn::AccumulateGradientOp>(op);
+      }
     });
-  }
 
   for (auto &[name, group] : known) {
     if (group.stages.empty())

@@ -26,6 +26,21 @@ using namespace pipewright::pipe;
 
 namespace {
 
+/// A rank: its stages, and its programs in their order.
+struct Rank {
+  int64_t number = 0;
+  SmallVector<int32_t> stages;
+  SmallVector<RankOp> programs;
+
+  /// Programs of one mode.
+  SmallVector<RankOp> programsOf(StepMode mode) const {
+    SmallVector<RankOp> all = programs;
+    llvm::erase_if(all,
+                   [&](RankOp program) { return program.getMode() != mode; });
+    return all;
+  }
+};
+
 /// What one mode needs beside the fixed part: the values of its program, then
 /// the workspace that its bodies share.
 struct ModePlan {
@@ -44,20 +59,15 @@ struct ModePlan {
 
 } // namespace
 
-static ModePlan planMode(ModuleOp module, const Stages &stages, StepMode mode,
-                         int64_t rank, ArrayRef<int32_t> onRank,
+static ModePlan planMode(const Stages &stages, const Rank &rank, StepMode mode,
                          const ArenaLayout &layout, int64_t spare) {
   ModePlan plan;
-  SmallVector<RankOp> programs;
-  for (RankOp program : module.getOps<RankOp>())
-    if (program.getMode() == mode &&
-        static_cast<int64_t>(program.getRank()) == rank)
-      programs.push_back(program);
+  const SmallVector<RankOp> programs = rank.programsOf(mode);
   for (RankOp program : programs) {
     plan.programs.emplace_back(stages, layout, program, spare);
     plan.valueBytes = std::max(plan.valueBytes, plan.programs.back().bytes());
   }
-  for (int32_t stage : onRank)
+  for (int32_t stage : rank.stages)
     for (Operation *body : bodiesRunBy(stages[stage], programs)) {
       plan.bodies.emplace_back(stage, BodyPlan(body));
       plan.workspaceBytes = std::max(
@@ -69,21 +79,16 @@ static ModePlan planMode(ModuleOp module, const Stages &stages, StepMode mode,
 /// The old versions of the weights of each stage of a rank that its training
 /// has to keep.
 static FailureOr<std::vector<WeightVersions>>
-planVersions(ModuleOp module, const Stages &stages, int64_t rank,
-             ArrayRef<int32_t> onRank) {
-  std::vector<WeightVersions> all(onRank.size());
-  for (RankOp program : module.getOps<RankOp>()) {
-    if (program.getMode() != StepMode::train ||
-        static_cast<int64_t>(program.getRank()) != rank)
-      continue;
-    for (auto [stage, versions] : llvm::zip(onRank, all)) {
-      FailureOr<WeightVersions> planned = planWeightVersions(
-          program, stages.nameOf(stage), programOf(module).updates);
+planVersions(const Stages &stages, const Rank &rank, int64_t updates) {
+  std::vector<WeightVersions> all(rank.stages.size());
+  for (RankOp program : rank.programsOf(StepMode::train))
+    for (auto [stage, versions] : llvm::zip_equal(rank.stages, all)) {
+      FailureOr<WeightVersions> planned =
+          planWeightVersions(program, stages.nameOf(stage), updates);
       if (failed(planned))
         return failure();
       versions = std::move(*planned);
     }
-  }
   return all;
 }
 
@@ -136,14 +141,11 @@ static void writeGathered(ArrayRef<RankOp> programs, FlatSymbolRefAttr stage,
 
 /// When the rank's training uses the gradients of each stage: from a backward
 /// to where they are kept or to the update, and to the end if there is none.
-static std::vector<ArenaLayout::RangeUse>
-gradientUses(ModuleOp module, const Stages &stages, int64_t rank,
-             ArrayRef<int32_t> onRank) {
+static std::vector<ArenaLayout::RangeUse> gradientUses(const Stages &stages,
+                                                       const Rank &rank) {
+  const ArrayRef<int32_t> onRank = rank.stages;
   std::vector<ArenaLayout::RangeUse> uses(onRank.size());
-  for (RankOp program : module.getOps<RankOp>()) {
-    if (program.getMode() != StepMode::train ||
-        static_cast<int64_t>(program.getRank()) != rank)
-      continue;
+  for (RankOp program : rank.programsOf(StepMode::train)) {
     std::map<int32_t, int64_t> begins;
     for (auto [point, op] : llvm::enumerate(*program.getBody())) {
       auto task = dyn_cast<TaskOp>(op);
@@ -177,27 +179,24 @@ gradientUses(ModuleOp module, const Stages &stages, int64_t rank,
 }
 
 /// How many sums of groups of micro-batches a rank's training has aside.
-static int64_t sumsAside(ModuleOp module, int64_t rank) {
+static int64_t sumsAside(const Rank &rank) {
   int64_t most = 0;
-  for (RankOp program : module.getOps<RankOp>())
-    if (static_cast<int64_t>(program.getRank()) == rank)
-      for (auto fold : program.getBody()->getOps<FoldGradientsOp>())
-        most = std::max(most, fold.countLevels());
+  for (RankOp program : rank.programs)
+    for (auto fold : program.getBody()->getOps<FoldGradientsOp>())
+      most = std::max(most, fold.countLevels());
   return most;
 }
 
 /// When the rank's programs use the weights of each stage, and the bf16 copies:
 /// always, unless they are put together for tasks. Training comes before
 /// evaluation. Nothing where none are.
-static void findWeightUses(ModuleOp module, const Stages &stages, int64_t rank,
-                           ArrayRef<int32_t> onRank,
+static void findWeightUses(const Stages &stages, const Rank &rank,
                            ArenaLayout::RangeUses &uses) {
+  const ArrayRef<int32_t> onRank = rank.stages;
   std::vector<ArenaLayout::RangeUse> weights(onRank.size());
   std::vector<ArenaLayout::RangeUse> rounded(onRank.size());
   int64_t point = 0;
-  for (RankOp program : module.getOps<RankOp>()) {
-    if (static_cast<int64_t>(program.getRank()) != rank)
-      continue;
+  for (RankOp program : rank.programs) {
     llvm::DenseMap<Operation *, int64_t> pointOf;
     for (Operation &op : *program.getBody())
       pointOf[&op] = point++;
@@ -238,28 +237,26 @@ static void findWeightUses(ModuleOp module, const Stages &stages, int64_t rank,
 /// Plans all programs of one rank and emits its arena. Training and evaluation
 /// never run at once: both begin behind the fixed part.
 static LogicalResult planRank(ModuleOp module, const Stages &stages,
-                              int64_t rank, ArrayRef<int32_t> onRank,
+                              const Rank &rank,
                               const nn::OptimizerChoice &optimizer,
                               int64_t spare, OpBuilder &builder) {
+  const ProgramFields program = programOf(module);
   FailureOr<std::vector<WeightVersions>> versions =
-      planVersions(module, stages, rank, onRank);
+      planVersions(stages, rank, program.updates);
   if (failed(versions))
     return failure();
   auto oldVersions = llvm::map_to_vector(
       *versions, [](const WeightVersions &of) { return of.slots; });
-  const ProgramFields program = programOf(module);
   ArenaLayout::RangeUses uses;
   if (program.zero >= 2)
-    uses.gradients = gradientUses(module, stages, rank, onRank);
-  uses.aside = sumsAside(module, rank);
-  findWeightUses(module, stages, rank, onRank, uses);
-  ArenaLayout layout(stages, onRank, optimizer, oldVersions, uses,
+    uses.gradients = gradientUses(stages, rank);
+  uses.aside = sumsAside(rank);
+  findWeightUses(stages, rank, uses);
+  ArenaLayout layout(stages, rank.stages, optimizer, oldVersions, uses,
                      program.zero > 0 ? program.replicas : 1);
   int64_t values = alignedSize(layout.bytes());
-  ModePlan train =
-      planMode(module, stages, StepMode::train, rank, onRank, layout, spare);
-  ModePlan evaluate =
-      planMode(module, stages, StepMode::evaluate, rank, onRank, layout, spare);
+  ModePlan train = planMode(stages, rank, StepMode::train, layout, spare);
+  ModePlan evaluate = planMode(stages, rank, StepMode::evaluate, layout, spare);
   int64_t workspace = train.workspaceAfter(values);
   layout.addRegion("activations", values, values + train.valueBytes);
   layout.addRegion("workspace", workspace, workspace + train.workspaceBytes);
@@ -277,24 +274,19 @@ static LogicalResult planRank(ModuleOp module, const Stages &stages,
   int64_t hostBytes = 0;
   for (const ProgramPlan &program : train.programs)
     hostBytes = std::max(hostBytes, program.hostBytes());
-  auto arena = ArenaOp::create(builder, module.getLoc(), rank, layout.bytes(),
-                               hostBytes);
+  auto arena = ArenaOp::create(builder, module.getLoc(), rank.number,
+                               layout.bytes(), hostBytes);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&arena.getBodyRegion().emplaceBlock());
   layout.emit(builder, stages);
 
-  SmallVector<RankOp> programs;
-  for (RankOp program : module.getOps<RankOp>())
-    if (static_cast<int64_t>(program.getRank()) == rank)
-      programs.push_back(program);
-  for (auto [stage, of] : llvm::zip(onRank, *versions)) {
+  for (auto [stage, of] : llvm::zip_equal(rank.stages, *versions)) {
     const ArenaLayout::Optimizer *ranges = layout.optimizerOf(stage);
     if (!ranges)
       continue;
-    for (RankOp program : programs)
-      if (program.getMode() == StepMode::train)
-        writeVersions(program, stages.nameOf(stage), of, *ranges);
-    writeGathered(programs, stages.nameOf(stage), *ranges);
+    for (RankOp program : rank.programsOf(StepMode::train))
+      writeVersions(program, stages.nameOf(stage), of, *ranges);
+    writeGathered(rank.programs, stages.nameOf(stage), *ranges);
   }
   return success();
 }
@@ -391,8 +383,19 @@ public:
       return signalPassFailure();
     }
 
+    std::vector<Rank> all(numRanks(module, *ranks));
+    for (auto [number, rank] : llvm::enumerate(all))
+      rank.number = static_cast<int64_t>(number);
+    for (auto [stage, rank] : llvm::enumerate(*ranks))
+      all[rank].stages.push_back(static_cast<int32_t>(stage));
     std::map<int64_t, LoadWeightsOp> loads;
     for (RankOp program : module.getOps<RankOp>()) {
+      if (program.getRank() >= all.size()) {
+        program.emitOpError("is beyond the module's ")
+            << all.size() << " ranks";
+        return signalPassFailure();
+      }
+      all[program.getRank()].programs.push_back(program);
       for (auto together : program.getBody()->getOps<CollectiveOp>())
         if (failed(verifyPlace(*stages, together)))
           return signalPassFailure();
@@ -405,15 +408,10 @@ public:
     }
 
     OpBuilder builder(*module.getOps<RankOp>().begin());
-    for (int64_t rank = 0, e = numRanks(module, *ranks); rank < e; ++rank) {
-      SmallVector<int32_t> onRank;
-      for (auto [stage, place] : llvm::enumerate(*ranks))
-        if (place == rank)
-          onRank.push_back(stage);
-      if (failed(planRank(module, *stages, rank, onRank, optimizer.getChoice(),
+    for (const Rank &rank : all)
+      if (failed(planRank(module, *stages, rank, optimizer.getChoice(),
                           linkBuffers, builder)))
         return signalPassFailure();
-    }
   }
 };
 

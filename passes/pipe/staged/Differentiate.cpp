@@ -313,8 +313,10 @@ struct Differentiate : impl::PipeDifferentiateBase<Differentiate> {
   LogicalResult cleanUp() {
     RewritePatternSet patterns(&getContext());
     populateJoinedGradientPatterns(patterns);
+    // Bodies are one block each.
     GreedyRewriteConfig config;
-    config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
+    config.setMaxIterations(GreedyRewriteConfig::kNoLimit)
+        .setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     if (failed(
             applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       return failure();

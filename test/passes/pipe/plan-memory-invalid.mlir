@@ -53,3 +53,16 @@ module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <
   pipe.rank 0 train {
   }
 }
+
+// -----
+
+module attributes {pipe.program = #pipe.program<micro_batches = 1, optimizer = <sgd>>} {
+  pipe.stage @s0 on rank 0 {
+    pipe.forward sources [] {
+    }
+  }
+  // expected-error @below {{is beyond the module's 1 ranks}}
+  pipe.rank 1 train {
+    pipe.task forward @s0 micro_batch 0 () : () -> ()
+  }
+}
