@@ -50,10 +50,11 @@ public:
   /// Calls `visit` with begin and end of those that live between two points,
   /// lowest offset first. Some without a gap between them may come as one.
   template <typename Visit>
-  void forEachAlive(int64_t firstPoint, int64_t lastPoint, Visit visit) const {
+  void forEachAlive(int64_t firstPoint, int64_t lastPoint, Visit visit) {
     auto isAlive = [&](const auto &other) {
       return other.firstPoint <= lastPoint && firstPoint <= other.lastPoint;
     };
+    looked += static_cast<int64_t>(blocks.size());
     for (const Block &block : blocks) {
       if (!isAlive(block))
         continue;
@@ -62,11 +63,15 @@ public:
         visit(block.entries.front().offset, block.end);
         continue;
       }
+      looked += static_cast<int64_t>(block.entries.size());
       for (const Placed &entry : block.entries)
         if (isAlive(entry))
           visit(entry.offset, entry.end);
     }
   }
+
+  /// How many blocks and buffers were looked at so far.
+  int64_t numLooked() const { return looked; }
 
 private:
   struct Block {
@@ -93,6 +98,7 @@ private:
   void split(size_t index);
 
   int64_t alignment;
+  int64_t looked = 0;
   std::vector<Block> blocks;
 };
 
@@ -153,7 +159,7 @@ void PlacedBuffers::add(const Placed &entry) {
 
 /// The start of the smallest gap between the buffers that live at the same
 /// time as `life`, or the end of the last of them.
-static int64_t bestFit(const PlacedBuffers &placed, const BufferLife &life,
+static int64_t bestFit(PlacedBuffers &placed, const BufferLife &life,
                        int64_t alignment) {
   int64_t best = -1, bestGap = 0, top = 0;
   placed.forEachAlive(life.begin, life.end, [&](int64_t begin, int64_t end) {
@@ -167,9 +173,10 @@ static int64_t bestFit(const PlacedBuffers &placed, const BufferLife &life,
   return best < 0 ? top : best;
 }
 
-MemoryPlan pipewright::placeBuffers(llvm::ArrayRef<BufferLife> lives,
-                                    llvm::ArrayRef<size_t> order,
-                                    int64_t alignment) {
+/// Adds to `looked` what was looked at.
+static MemoryPlan place(llvm::ArrayRef<BufferLife> lives,
+                        llvm::ArrayRef<size_t> order, int64_t alignment,
+                        int64_t &looked) {
   MemoryPlan plan;
   plan.offsets.resize(lives.size());
   PlacedBuffers placed(alignment);
@@ -183,7 +190,15 @@ MemoryPlan pipewright::placeBuffers(llvm::ArrayRef<BufferLife> lives,
     plan.offsets[index] = offset;
     plan.bytes = std::max(plan.bytes, end);
   }
+  looked += placed.numLooked();
   return plan;
+}
+
+MemoryPlan pipewright::placeBuffers(llvm::ArrayRef<BufferLife> lives,
+                                    llvm::ArrayRef<size_t> order,
+                                    int64_t alignment) {
+  int64_t looked = 0;
+  return place(lives, order, alignment, looked);
 }
 
 /// Those with the largest `key` first; of equal ones the largest buffers, then
@@ -200,46 +215,71 @@ static std::vector<size_t> orderBy(llvm::ArrayRef<BufferLife> lives, Key key) {
   return order;
 }
 
+namespace {
+
+/// An order to place buffers in, and the plan that it gives.
+struct Trial {
+  std::vector<size_t> order;
+  MemoryPlan plan;
+};
+
+} // namespace
+
+/// Places the buffer that ends highest first.
+static void promoteHighest(Trial &trial, llvm::ArrayRef<BufferLife> lives) {
+  auto highest = llvm::find_if(trial.order, [&](size_t index) {
+    return trial.plan.offsets[index] + lives[index].bytes == trial.plan.bytes;
+  });
+  if (highest != trial.order.end())
+    std::rotate(trial.order.begin(), highest, highest + 1);
+}
+
 MemoryPlan pipewright::planMemory(llvm::ArrayRef<BufferLife> lives,
                                   int64_t alignment) {
+  auto bytesOf = [](const BufferLife &life) {
+    return static_cast<double>(life.bytes);
+  };
   auto lengthOf = [](const BufferLife &life) {
     return static_cast<double>(life.end - life.begin + 1);
   };
+  auto areaOf = [&](const BufferLife &life) {
+    return bytesOf(life) * lengthOf(life);
+  };
+  auto beginOf = [](const BufferLife &life) {
+    return static_cast<double>(-life.begin);
+  };
   const int64_t least = leastBytes(lives, alignment);
-  std::optional<MemoryPlan> best;
-  auto isLeast = [&] {
-    return best &&
-           static_cast<int64_t>(llvm::alignTo(best->bytes, alignment)) <= least;
+  auto isLeast = [&](const MemoryPlan &plan) {
+    return static_cast<int64_t>(llvm::alignTo(plan.bytes, alignment)) <= least;
   };
-  auto tryOrder = [&](std::vector<size_t> order, int64_t plans) {
-    for (int64_t number = 0; number < plans && !isLeast(); ++number) {
-      MemoryPlan plan = placeBuffers(lives, order, alignment);
-      auto highest = llvm::find_if(order, [&](size_t index) {
-        return plan.offsets[index] + lives[index].bytes == plan.bytes;
-      });
-      if (highest != order.end())
-        std::rotate(order.begin(), highest, highest + 1);
-      if (!best || plan.bytes < best->bytes)
-        best = std::move(plan);
+  // Blocks and buffers looked at: so many take some ten milliseconds.
+  constexpr int64_t mostLooked = int64_t(1) << 23, mostRounds = 40;
+  int64_t looked = 0;
+  std::vector<Trial> trials;
+  auto tryOrder = [&](std::vector<size_t> order) {
+    if (!trials.empty() && (isLeast(trials.back().plan) || looked > mostLooked))
+      return;
+    MemoryPlan plan = place(lives, order, alignment, looked);
+    trials.push_back({std::move(order), std::move(plan)});
+  };
+  tryOrder(orderBy(lives, bytesOf));
+  tryOrder(orderBy(lives, areaOf));
+  tryOrder(orderBy(lives, lengthOf));
+  tryOrder(orderBy(lives, beginOf));
+  auto isSmaller = [](const Trial &a, const Trial &b) {
+    return a.plan.bytes < b.plan.bytes;
+  };
+  MemoryPlan best = llvm::min_element(trials, isSmaller)->plan;
+  for (int64_t round = 0; round < mostRounds; ++round)
+    for (Trial &trial : trials) {
+      if (isLeast(best) || looked > mostLooked / 4)
+        return best;
+      promoteHighest(trial, lives);
+      trial.plan = place(lives, trial.order, alignment, looked);
+      if (trial.plan.bytes < best.bytes)
+        best = trial.plan;
     }
-  };
-  // Of pairs of buffers, and of plans of few ones.
-  constexpr int64_t mostPairs = int64_t(1) << 22, mostPlans = 160;
-  const auto count = std::max<int64_t>(1, lives.size());
-  const int64_t plans = std::min(mostPlans, mostPairs / count / count) / 4;
-  tryOrder(orderBy(lives, [](const BufferLife &life) { return life.bytes; }),
-           std::max<int64_t>(1, plans));
-  if (plans == 0 || isLeast())
-    return std::move(*best);
-  tryOrder(orderBy(lives,
-                   [&](const BufferLife &life) {
-                     return static_cast<double>(life.bytes) * lengthOf(life);
-                   }),
-           plans);
-  tryOrder(orderBy(lives, lengthOf), plans);
-  tryOrder(orderBy(lives, [](const BufferLife &life) { return -life.begin; }),
-           plans);
-  return std::move(*best);
+  return best;
 }
 
 MemoryPlan pipewright::planInTurns(llvm::ArrayRef<BufferLife> lives,
@@ -257,10 +297,7 @@ MemoryPlan pipewright::planInTurns(llvm::ArrayRef<BufferLife> lives,
   std::vector<int64_t> ends;
   auto step = static_cast<int64_t>(
       llvm::alignTo(lives.front().bytes, std::max<int64_t>(alignment, 1)));
-  std::vector<BufferLife> units(lives);
-  for (BufferLife &unit : units)
-    unit.bytes = 1;
-  const int64_t places = std::min<int64_t>(leastBytes(units, 1) + spare,
+  const int64_t places = std::min<int64_t>(mostInUse(lives) + spare,
                                            static_cast<int64_t>(lives.size()));
   for (size_t index : order) {
     auto place = std::min_element(ends.begin(), ends.end());
@@ -320,4 +357,11 @@ int64_t pipewright::leastBytes(llvm::ArrayRef<BufferLife> lives,
   for (auto [point, change] : changes)
     most = std::max(most, now += change);
   return most;
+}
+
+int64_t pipewright::mostInUse(llvm::ArrayRef<BufferLife> lives) {
+  std::vector<BufferLife> units(lives);
+  for (BufferLife &unit : units)
+    unit.bytes = 1;
+  return leastBytes(units, 1);
 }

@@ -48,10 +48,10 @@ MemoryPlan placeBuffers(llvm::ArrayRef<BufferLife> lives,
 
 /// The smallest of several such plans: the largest buffers first, and, if that
 /// takes more than the least bytes, those with the largest product of bytes and
-/// life, with the longest lives, or in the order of their begins; each again
-/// and again, with the buffer that ended highest placed first, within a budget
-/// of n squared times the number of plans, so that thousands of buffers are
-/// placed once. Equal input gives equal output.
+/// life, with the longest lives, or in the order of their begins; then each
+/// again and again, with the buffer that ended highest placed first. All but
+/// the first plan are made within a budget of buffers looked at, some ten
+/// milliseconds. Equal input gives equal output.
 MemoryPlan planMemory(llvm::ArrayRef<BufferLife> lives, int64_t alignment);
 
 /// The same of a few buffers: takes time in proportion to n squared.
@@ -65,6 +65,9 @@ MemoryPlan planInTurns(llvm::ArrayRef<BufferLife> lives, int64_t spare,
 
 /// The most bytes in use at any one point: no plan can be smaller.
 int64_t leastBytes(llvm::ArrayRef<BufferLife> lives, int64_t alignment);
+
+/// The most buffers in use at any one point.
+int64_t mostInUse(llvm::ArrayRef<BufferLife> lives);
 
 } // namespace pipewright
 

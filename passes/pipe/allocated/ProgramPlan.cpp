@@ -110,9 +110,16 @@ Operation *ProgramPlan::taskOf(Value value) const {
   return first ? first : value.getDefiningOp();
 }
 
+/// How many values of one size that a link brings or takes may be in use at a
+/// time if they are to have bytes of their own.
+static constexpr int64_t kMostOfLink = 16;
+
 /// With spare buffers, what goes over a link has bytes of its own, behind all
 /// others: apart for each size. Each of several tensors of that size that one
-/// task sends or takes has its spare ones.
+/// task sends or takes has its spare ones. Where many are in use at a time,
+/// they have most when others have few, so they share bytes with these; but
+/// nothing else has the bytes from the post of the receive that is so many
+/// before on, or until that send is over which comes so many later.
 void ProgramPlan::place(int64_t spare) {
   std::map<std::tuple<bool, int64_t, int64_t>, std::vector<size_t>> ofLinks;
   std::vector<size_t> others, onHost;
@@ -124,9 +131,10 @@ void ProgramPlan::place(int64_t spare) {
       ofLinks[{link->first, link->second, lives[index].bytes}].push_back(index);
     else
       others.push_back(index);
+  std::vector<BufferLife> held = lives;
   auto livesOf = [&](ArrayRef<size_t> indices) {
     return llvm::map_to_vector(indices,
-                               [&](size_t index) { return lives[index]; });
+                               [&](size_t index) { return held[index]; });
   };
   plan.offsets.resize(lives.size());
   host.offsets.resize(lives.size());
@@ -138,17 +146,34 @@ void ProgramPlan::place(int64_t spare) {
     if (part.bytes > 0)
       whole.bytes = begin + part.bytes;
   };
-  put(others, planMemory(livesOf(others), kBufferAlignment), plan);
-  put(onHost, planMemory(livesOf(onHost), kBufferAlignment), host);
+  struct InTurns {
+    ArrayRef<size_t> indices;
+    int64_t spare = 0;
+  };
+  std::vector<InTurns> apart;
   for (const auto &[link, indices] : ofLinks) {
     std::map<Operation *, int64_t> counts;
     int64_t together = 1;
     for (size_t index : indices)
       together = std::max(together, ++counts[taskOf(values[index])]);
-    put(indices,
-        planInTurns(livesOf(indices), spare * together, kBufferAlignment),
-        plan);
+    if (mostInUse(livesOf(indices)) <= kMostOfLink * together) {
+      apart.push_back({indices, spare * together});
+      continue;
+    }
+    llvm::append_range(others, indices);
+    for (auto [before, after] :
+         llvm::zip(indices, ArrayRef(indices).drop_front(std::min<size_t>(
+                                spare * together, indices.size()))))
+      if (std::get<0>(link))
+        held[before].end = std::max(held[before].end, lives[after].end);
+      else
+        held[after].begin = lives[before].begin;
   }
+  put(others, planMemory(livesOf(others), kBufferAlignment), plan);
+  put(onHost, planMemory(livesOf(onHost), kBufferAlignment), host);
+  for (const InTurns &each : apart)
+    put(each.indices,
+        planInTurns(livesOf(each.indices), each.spare, kBufferAlignment), plan);
 }
 
 ProgramPlan::ProgramPlan(const Stages &stages, const ArenaLayout &layout,

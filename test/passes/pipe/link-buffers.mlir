@@ -22,3 +22,9 @@
 // RUN: awk 'NR > 1 && $1 <= before { exit 1 } { before = $1 }' %t.bytes
 // RUN: not %{ranks} --pipe-plan-memory=link-buffers=-1 2>&1 | FileCheck %s --check-prefix=WRONG
 // WRONG: error: pipe-plan-memory expects link-buffers of at least 0, but got -1
+
+// Where many are in use at a time (all 40 of what rank 0 gets back between the loops), they share
+// bytes with others, and still no receive waits for what ran since the third one before it.
+// RUN: sed 's/micro_batches = 4/micro_batches = 40/' %inputs/pipe/chain.mlir | pipewright-opt --pipe-unroll-microbatches --pipe-schedule="policy=breadth-first ranks=2" --pipe-synchronize-weights --pipe-insert-transfers > %t.many
+// RUN: pipewright-opt %t.many --pipewright-allocated=assign-streams | %S/Inputs/waits-of-receives 3
+// RUN: pipewright-opt %t.many --pipewright-allocated=assign-streams | not %S/Inputs/waits-of-receives 5
