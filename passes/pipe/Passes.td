@@ -419,7 +419,11 @@ def PipePlanMemory : Pass<"pipe-plan-memory", "::mlir::ModuleOp"> {
     With `link-buffers` what goes over a directed link has bytes that nothing
     else has: as many buffers as are in use at a time, and so many more, which
     take turns. Where transfers and tasks run beside each other, a receive can
-    then be posted without waiting for a task or for what another link sends.
+    then be posted without waiting for a task that has just begun or for what
+    another link sends. Where more than 16 are in use at a time, they share
+    bytes with other values, but with none that is in use since the receive that
+    is so many before was posted, or before that send is over which comes so
+    many later.
 
     Idempotent. The same module gives the same plan.
   }];

@@ -252,8 +252,8 @@ MemoryPlan pipewright::planMemory(llvm::ArrayRef<BufferLife> lives,
   auto isLeast = [&](const MemoryPlan &plan) {
     return static_cast<int64_t>(llvm::alignTo(plan.bytes, alignment)) <= least;
   };
-  // Blocks and buffers looked at: so many take some ten milliseconds.
-  constexpr int64_t mostLooked = int64_t(1) << 23, mostRounds = 40;
+  // Blocks and buffers looked at: so many take some twenty milliseconds.
+  constexpr int64_t mostLooked = int64_t(1) << 24, mostRounds = 40;
   int64_t looked = 0;
   std::vector<Trial> trials;
   auto tryOrder = [&](std::vector<size_t> order) {
@@ -272,7 +272,7 @@ MemoryPlan pipewright::planMemory(llvm::ArrayRef<BufferLife> lives,
   MemoryPlan best = llvm::min_element(trials, isSmaller)->plan;
   for (int64_t round = 0; round < mostRounds; ++round)
     for (Trial &trial : trials) {
-      if (isLeast(best) || looked > mostLooked / 4)
+      if (isLeast(best) || looked > mostLooked / 8)
         return best;
       promoteHighest(trial, lives);
       trial.plan = place(lives, trial.order, alignment, looked);

@@ -50,7 +50,7 @@ MemoryPlan placeBuffers(llvm::ArrayRef<BufferLife> lives,
 /// takes more than the least bytes, those with the largest product of bytes and
 /// life, with the longest lives, or in the order of their begins; then each
 /// again and again, with the buffer that ended highest placed first. All but
-/// the first plan are made within a budget of buffers looked at, some ten
+/// the first plan are made within a budget of buffers looked at, some twenty
 /// milliseconds. Equal input gives equal output.
 MemoryPlan planMemory(llvm::ArrayRef<BufferLife> lives, int64_t alignment);
 

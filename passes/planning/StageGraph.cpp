@@ -301,6 +301,8 @@ cutBy(const StageGraph &graph, int64_t stages, double slack, Price price) {
         ", one for each operation or layer of the model, but got " +
         std::to_string(stages));
 
+  if (stages == 1)
+    return llvm::SmallVector<int32_t>{0};
   const double least = leastWorst(graph, stages, price);
   if (least == never)
     return llvm::SmallVector<int32_t>();
