@@ -44,10 +44,11 @@ ProgramAttr::verify(function_ref<InFlightDiagnostic()> error,
     if (number && *number < 1)
       return error() << "expects '" << name << "' to be positive, but got "
                      << *number;
-  if (replicas > 1 && replicas > kMaxProcesses / ranks.value_or(1))
+  if (replicas > kMaxProcesses / ranks.value_or(1))
     return error() << "expects at most " << kMaxProcesses
                    << " ranks of all replicas, but got " << replicas
-                   << " replicas of " << ranks.value_or(1);
+                   << (replicas == 1 ? " replica of " : " replicas of ")
+                   << ranks.value_or(1);
   if (zero < 0 || zero > 3)
     return error() << "expects 'zero' to be 0, 1, 2 or 3, but got " << zero;
   if (zero > 0 && replicas == 1)

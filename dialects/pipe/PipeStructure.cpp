@@ -161,8 +161,9 @@ LogicalResult StageOp::verifyRegions() {
       return emitOpError("expects at most one '")
              << name << "', but got " << count;
   // (C2)
-  if (getRank() && static_cast<int64_t>(*getRank()) < 0)
-    return emitOpError("expects a rank that is not negative, but got ")
+  if (getRank() && *getRank() >= kMaxProcesses)
+    return emitOpError("expects a rank from 0 to ")
+           << kMaxProcesses - 1 << ", but got "
            << static_cast<int64_t>(*getRank());
   // (C3)
   bool hasInput = getInputGradient(), hasWeight = getWeightGradient();

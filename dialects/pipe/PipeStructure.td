@@ -20,7 +20,7 @@ def Pipe_StageOp : Pipe_Op<"stage", [
     Constraints:
     - (C1) exactly one `pipe.forward`, at most one of each other body, nothing
       else.
-    - (C2) `rank` is not negative.
+    - (C2) `rank` is one of at most `kMaxProcesses`.
     - (C3) both halves of a backward or none, and these and `pipe.recompute`
       only beside the whole.
     - (C4) `keeps` only beside `pipe.recompute`.

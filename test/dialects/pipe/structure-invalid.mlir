@@ -29,9 +29,18 @@ pipe.stage @stage_c1_twice {
 
 // -----
 
-// stage (C2): ranks are not negative.
-// expected-error @below {{expects a rank that is not negative, but got -1}}
+// stage (C2): ranks are of a program.
+// expected-error @below {{expects a rank from 0 to 65535, but got -1}}
 pipe.stage @stage_c2 on rank -1 {
+  pipe.forward sources [] {
+  }
+}
+
+// -----
+
+// stage (C2): and there are not more than a program has.
+// expected-error @below {{expects a rank from 0 to 65535, but got 65536}}
+pipe.stage @stage_c2_many on rank 65536 {
   pipe.forward sources [] {
   }
 }
@@ -469,6 +478,13 @@ module attributes {pipe.micro_bathces = 4 : i64} {
 // Counts are positive.
 // expected-error @below {{expects 'micro_batches' to be positive, but got 0}}
 module attributes {pipe.program = #pipe.program<micro_batches = 0>} {
+}
+
+// -----
+
+// There is memory for what is known of each rank.
+// expected-error @below {{expects at most 65536 ranks of all replicas, but got 1 replica of 2000000000}}
+module attributes {pipe.program = #pipe.program<ranks = 2000000000>} {
 }
 
 // -----
