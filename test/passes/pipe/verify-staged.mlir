@@ -417,9 +417,9 @@ module @others {
 
 // Numbers that tasks are counted to are not larger than what there is.
 
-// expected-error @below {{expects 'ranks' to be at most 1, the number of ranks with a program, but got 1099511627776}}
+// expected-error @below {{expects 'ranks' to be at most 1, the number of ranks with a program, but got 65536}}
 // expected-error @below {{expects 'micro_batches' to be at most 1, the number of tasks, but got 1099511627776}}
-module attributes {pipe.program = #pipe.program<ranks = 1099511627776, micro_batches = 1099511627776>} {
+module attributes {pipe.program = #pipe.program<ranks = 65536, micro_batches = 1099511627776>} {
   pipe.stage @s0 on rank 0 {
     pipe.forward sources [#pipe.input<"x">] {
     ^bb0(%x: tensor<4xf32>):
