@@ -2,6 +2,7 @@
 Each check becomes a record; report.py makes tables of records."""
 
 import concurrent.futures
+import csv
 import glob
 import json
 import os
@@ -17,7 +18,7 @@ from ..files import digest, read_records
 from ..running import Failure, call
 from .cases import listed_cases
 from .prepare import data_options, training_options
-from .programs import BIG, SANITIZED, STEPS, WAYS, Program, chosen
+from .programs import BIG, COUNTED, COUNTED_WAY, SANITIZED, STEPS, WAYS, Program, chosen
 
 TIMED_STEPS = 12
 ALLOWED_OVERHEAD = 1.10
@@ -87,11 +88,60 @@ def judge_sanitizer(output, entries):
     return ours, foreign
 
 
+# --- Counters of kernels -----------------------------------------------------------
+
+# What ncu calls them, in seconds, shares of the peak, and bytes a second.
+COUNTERS = {"gpu__time_duration.sum": "nanoseconds",
+            "sm__warps_active.avg.pct_of_peak_sustained_active": "warps",
+            "dram__throughput.avg.pct_of_peak_sustained_elapsed": "memory",
+            "dram__bytes.sum.per_second": "rate"}
+
+
+def read_counters(output):
+    """By kernel the counters of each launch, from what ncu prints as CSV among other lines."""
+    lines = [line for line in output.splitlines() if line.startswith('"')]
+    launches = {}
+    for row in csv.DictReader(lines):
+        name = COUNTERS.get(row.get("Metric Name"))
+        if name:
+            counters = launches.setdefault(row["Kernel Name"].partition("(")[0], {})
+            counters.setdefault(name, []).append(float(row["Metric Value"].replace(",", "")))
+    return launches
+
+
+def together(path):
+    """Of the time in which some rank runs a task, the part in which several do, by a trace."""
+    with open(path) as file:
+        events = json.load(file)
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    changes = sorted(change for event in events if event.get("cat") == "task"
+                     for change in ((event["ts"], 1), (event["ts"] + event["dur"], -1)))
+    some = several = running = begin = 0
+    for time_of, change in changes:
+        some += (time_of - begin) * (running > 0)
+        several += (time_of - begin) * (running > 1)
+        running, begin = running + change, time_of
+    return several / some if some else 0
+
+
 class Machine:
     """What `versions` is about, the first check of every run."""
 
     name = model = "machine"
     precision = ""
+
+
+class Loading:
+    """When CUDA loads modules: what `communicators` is tried with."""
+
+    part, precision = "communicators", ""
+
+    def __init__(self, mode):
+        self.mode = mode
+        self.name = self.model = f"communicators-{mode.lower()}"
+
+
+LOADINGS = [Loading("EAGER"), Loading("LAZY")]
 
 
 # --- Parts ---------------------------------------------------------------------
@@ -216,9 +266,37 @@ class Measurement:
                    for _ in range(self.rounds)]
         ratio = statistics.median(b for _, b in seconds) / statistics.median(a for a, _ in seconds)
         missed = ratio > ALLOWED_OVERHEAD and self.card != DOUBLES
+        trace = os.path.join(folder, "trace.json")
+        self.step_seconds(four, folder, ["--trace", trace])
         return {"one": [a for a, _ in seconds], "four": [b for _, b in seconds],
+                "together": together(trace),
                 "predicted": [self.predicted_seconds(one), self.predicted_seconds(four)]}, (
             [f"4 ranks take {ratio:.3f} times as long as 1"] if missed else [])
+
+    def counters(self, program, folder):
+        """What ncu counts in our kernels of a step."""
+        profiler = find_tool("ncu")
+        if not profiler:
+            raise Failure("ncu is neither on PATH nor in /usr/local/cuda/bin")
+        output = call([profiler, "--csv", "--print-units", "base", "--clock-control", "none",
+                       "--metrics", ",".join(COUNTERS), "-k", f"regex:{COUNTED}",
+                       self.executable(program), "--steps", "1", "--lr", "1e-4", "--save", "none",
+                       "--weights", "random", *data_options(program), *TRANSPORT,
+                       *WAYS[program.variant][2]], "ncu", self.environment, self.seconds(600))
+        kernels = read_counters(output)
+        incomplete = [name for name, counters in kernels.items() if len(counters) < len(COUNTERS)]
+        return {"kernels": kernels}, (
+            [f"ncu counted in no kernel: {output[-500:]}"] if not kernels else
+            [f"ncu left out counters of {', '.join(incomplete)}"] if incomplete else [])
+
+    def communicators(self, loading, folder):
+        script = os.path.join(self.work, "tools/pipetools/gpu/communicators.py")
+        found = json.loads(call([sys.executable, script, "4"], "making communicators",
+                                {**self.environment, "CUDA_MODULE_LOADING": loading.mode},
+                                self.seconds(120)).splitlines()[-1])
+        text = ", ".join(f"{seconds:.2f} s and {taken / 2**20:.0f} MiB"
+                         for seconds, taken in zip(found["seconds"], found["bytes"]))
+        return {"communicators": found, "verdict": text}, []
 
     def speed(self, program, folder):
         count, size, _ = program.big
@@ -278,6 +356,7 @@ class Measurement:
         """How many were left for another run."""
         suits = {"sanitize": lambda p: SANITIZED.search(p.name),
                  "overhead": lambda p: p.part == part and p.ranks > 1,
+                 "counters": lambda p: p.part == "ways" and p.variant == COUNTED_WAY,
                  }.get(part, lambda p: p.part == part)
         programs = [p for p in programs if suits(p) and re.search(expression, p.name)
                     and (part, p.name) not in self.over]
@@ -319,7 +398,7 @@ def run(work, checks, doubles, match, share, records, minutes, jobs, rounds):
                    "PIPEWRIGHT_TEST_LIBRARIES": doubles or ""}
     with open(manifest) as file:
         programs = [Program.from_record(record) for record in json.load(file)]
-    programs = chosen([*listed_cases(work, environment), *programs], match, share)
+    programs = chosen([*listed_cases(work, environment), *LOADINGS, *programs], match, share)
     measurement = Measurement(work, environment, records, card_name(doubles),
                               time.monotonic() + 60 * minutes, jobs, rounds)
     told = measurement.check("versions", Machine())

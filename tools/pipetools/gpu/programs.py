@@ -41,13 +41,20 @@ BIG = {
 OVERHEAD = ("gpt2-124m", (16, 4, "adamw"))
 
 
+# Kernels of ours whose counters are read: rows, the longest reductions, the update.
+COUNTED_WAY = "no-graphs"
+COUNTED = "softmax|layer_norm|reduce_sum|adamw"
+# Parts that take programs of another.
+PROGRAMS_OF = {"sanitize": "agree", "counters": "ways"}
+
 # The parts of the first half hour on a GPU, in order: what has the most to tell comes first.
 # Each check is a part and which of its programs.
 HALF_HOUR = {
     "A": [("agree", r"agree-(mlp|gpt2)\.train-[12]x1-1f1b-(f32|bf16)$"),
           ("ways", ""),
           ("speed", "gpt2")],
-    "B": [("overhead", ""), ("sanitize", SANITIZED.pattern)],
+    "B": [("overhead", ""), ("counters", ""), ("sanitize", SANITIZED.pattern),
+          ("communicators", "")],
     "C": [("speed", "resnet50|vgg19"), ("agree", "")],
 }
 
@@ -228,15 +235,16 @@ def agreement_programs(pipewright, models):
 
 
 def big_programs(parts, models):
+    """Of a set of parts."""
     for model, (shape, *_) in BIG.items():
         if not os.path.exists(os.path.join(models or "", model + ".onnx")):
             print(f"no {model}.onnx in {models or 'no --models FOLDER'}: not measured")
             continue
         if "speed" in parts:
             yield Program("speed", model, 1, 1, "1f1b", "bf16", shape)
-        for way, (shape_of_way, *_) in WAYS.items() if (
-                "ways" in parts and model == OVERHEAD[0]) else ():
-            yield Program("ways", model, 1, 1, "1f1b", "bf16", shape_of_way, variant=way)
+        for way, (shape_of_way, *_) in WAYS.items() if model == OVERHEAD[0] else ():
+            if "ways" in parts or ("counters" in parts and way == COUNTED_WAY):
+                yield Program("ways", model, 1, 1, "1f1b", "bf16", shape_of_way, variant=way)
         if "overhead" in parts and model == OVERHEAD[0]:
             for ranks in (1, 4):
                 yield Program("overhead", model, ranks, 1, "1f1b", "bf16", OVERHEAD[1])
@@ -244,14 +252,13 @@ def big_programs(parts, models):
 
 def planned(pipewright, checks, models, match, share):
     """The programs of checks, which are parts with expressions."""
-    programs, parts = [], [part for part, _ in checks]
-    if "agree" in parts or "sanitize" in parts:
+    programs, parts = [], {part for part, _ in checks}
+    if not {"agree", "sanitize"}.isdisjoint(parts):
         programs += agreement_programs(pipewright, models)
-    if not {"overhead", "speed", "ways"}.isdisjoint(parts):
+    if not {"overhead", "speed", "ways", "counters"}.isdisjoint(parts):
         programs += big_programs(parts, models)
-    # What is sanitized are programs of `agree`.
     programs = [program for program in programs
-                if any(program.part == {"sanitize": "agree"}.get(part, part)
+                if any(program.part == PROGRAMS_OF.get(part, part)
                        and re.search(expression, program.name) for part, expression in checks)]
     return chosen(programs, match, share)
 

@@ -91,6 +91,33 @@ def sanitize_table(records):
                     for record in records if "verdicts" in record]
 
 
+def counters_table(records):
+    lines = ["What ncu counts in a step of GPT-2 124M, by kernel: medians of its launches, shares "
+             "of the card's peak.", "",
+             "| kernel | launches | us | active warps | memory TB/s | of its peak |",
+             "|---|---|---|---|---|---|"]
+    for record in records:
+        for name, counters in sorted(record.get("kernels", {}).items()):
+            middle = {of: statistics.median(all_of) for of, all_of in counters.items()}
+            lines.append(f"| `{name}` | {len(next(iter(counters.values())))} "
+                         f"| {middle.get('nanoseconds', 0) / 1e3:.1f} "
+                         f"| {middle.get('warps', 0):.0f} % | {middle.get('rate', 0) / 1e12:.2f} "
+                         f"| {middle.get('memory', 0):.0f} % |")
+    return lines
+
+
+def communicators_table(records):
+    lines = ["Communicators of one rank, one after the other.", "",
+             "| modules are loaded | seconds | MiB of the GPU's memory |", "|---|---|---|"]
+    for record in records:
+        if "communicators" in record:
+            found = record["communicators"]
+            seconds = ", ".join(f"{each:.2f}" for each in found["seconds"])
+            taken = ", ".join(f"{each / 2**20:.0f}" for each in found["bytes"])
+            lines.append(f"| {record['model'].removeprefix('communicators-')} | {seconds} | {taken} |")
+    return lines
+
+
 def overhead_table(records):
     lines = []
     for record in records:
@@ -104,6 +131,9 @@ def overhead_table(records):
                 before, after = map(predicted_text, record["predicted"])
                 lines.append(f"Predicted: {after} ms on 4 GPUs and {before} ms on 1; here all "
                              "ranks share one.")
+            if "together" in record:
+                lines.append(f"In a traced step, several of the 4 ranks have a task on the GPU for "
+                             f"{100 * record['together']:.0f} % of the time in which any has.")
     return lines
 
 
@@ -155,6 +185,7 @@ def report(records):
         for part, table in (("versions", versions_table), ("libraries", libraries_table),
                             ("agree", agree_table), ("ways", ways_table),
                             ("sanitize", sanitize_table), ("overhead", overhead_table),
+                            ("counters", counters_table), ("communicators", communicators_table),
                             ("speed", speed_table)):
             chosen = [record for record in own if record["part"] == part]
             if chosen:
