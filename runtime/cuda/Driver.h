@@ -46,7 +46,7 @@ extern "C" CUresult CUDAAPI cuEventElapsedTime(float *milliseconds,
   F(cuEventDestroy) F(cuEventRecord) F(cuEventQuery) F(cuEventSynchronize)     \
   F(cuEventElapsedTime)                                                        \
   F(cuStreamBeginCapture) F(cuStreamEndCapture) F(cuStreamIsCapturing)         \
-  F(cuGraphInstantiate) F(cuGraphUpload) F(cuGraphLaunch)                      \
+  F(cuGraphGetNodes) F(cuGraphInstantiate) F(cuGraphUpload) F(cuGraphLaunch)   \
   F(cuGraphExecDestroy) F(cuGraphDestroy)
 // clang-format on
 

@@ -64,6 +64,13 @@ CUgraphExec TaskGraphs::capture(CUstream stream, TaskBody body) {
   CUgraph graph = nullptr;
   CUresult result = driver.cuStreamEndCapture(stream, &graph);
   CUgraphExec executable = nullptr;
+  size_t more = 0;
+  if (result == CUDA_SUCCESS && refused.empty())
+    result = driver.cuGraphGetNodes(graph, nullptr, &more);
+  nodes += more;
+  if (nodes > mostNodes && refused.empty())
+    refused = "those of a rank have more than " + std::to_string(mostNodes) +
+              " nodes";
   if (result == CUDA_SUCCESS && refused.empty())
     result = driver.cuGraphInstantiate(&executable, graph, 0);
   if (executable)
@@ -74,7 +81,8 @@ CUgraphExec TaskGraphs::capture(CUstream stream, TaskBody body) {
     refused = cudaErrorText(result);
   if (refused.empty())
     return executable;
-  refuse(refused);
+  refuse(nodes > mostNodes ? refused
+                           : "one of them could not be captured: " + refused);
   return nullptr;
 }
 
@@ -83,8 +91,7 @@ void TaskGraphs::refuse(const std::string &why) {
   static std::once_flag said;
   std::call_once(said, [&] {
     std::fprintf(stderr,
-                 "note: tasks run without CUDA graphs, one of them could not "
-                 "be captured: %s\n",
+                 "note: tasks run without CUDA graphs from here on, %s\n",
                  printable(why).c_str());
   });
 }

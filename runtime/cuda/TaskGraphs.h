@@ -21,7 +21,14 @@ namespace pipewright::runtime {
 
 class TaskGraphs {
 public:
-  explicit TaskGraphs(bool enabled) : enabled(enabled) {}
+  /// A graph's nodes take memory that no plan knows of, and microseconds each
+  /// when it is instantiated, and a step of hundreds of micro-batches has a
+  /// graph for each of its tasks. So tasks run plainly once those before them
+  /// have so many nodes.
+  static constexpr size_t kMostNodes = 1 << 15;
+
+  explicit TaskGraphs(bool enabled, size_t mostNodes = kMostNodes)
+      : enabled(enabled), mostNodes(mostNodes) {}
   ~TaskGraphs();
   TaskGraphs(const TaskGraphs &) = delete;
   TaskGraphs &operator=(const TaskGraphs &) = delete;
@@ -44,11 +51,13 @@ private:
     std::vector<std::function<void()>> whenReplayed;
   };
 
-  /// Null when the driver refuses; then no task is captured any more.
+  /// Null when the driver refuses, or the graph has too many nodes; then no
+  /// task is captured any more.
   CUgraphExec capture(CUstream stream, TaskBody body);
   void refuse(const std::string &why);
 
   bool enabled;
+  size_t mostNodes, nodes = 0;
   bool plainly = false;
   /// Whose body is being captured.
   Recorded *capturing = nullptr;

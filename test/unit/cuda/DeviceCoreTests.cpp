@@ -123,6 +123,32 @@ TEST_F(TaskGraphsTest, ReplayFromTheThirdRunOn) {
   EXPECT_EQ(hostWork, 2);
 }
 
+TEST_F(TaskGraphsTest, TasksRunPlainlyBehindTheMostNodes) {
+  const DeviceMemory memory(*device, 8, "test");
+  TaskGraphs graphs(true, /*mostNodes=*/3);
+  int bodies[2] = {0, 0};
+  for (uint32_t step = 0; step < 4; ++step) {
+    PIPEWRIGHT_CUDA(cuMemsetD32Async(memory.address(), 0, 2, stream));
+    graphs.begin(/*evaluation=*/false);
+    for (int task = 0; task < 2; ++task)
+      graphs.run(stream, [&, task] {
+        ++bodies[task];
+        const CUdeviceptr place = memory.address() + 4 * task;
+        PIPEWRIGHT_CUDA(cuMemsetD32Async(place, 1, 1, stream));
+        PIPEWRIGHT_CUDA(cuMemsetD32Async(place, 5 + task, 1, stream));
+      });
+    uint32_t words[2] = {};
+    PIPEWRIGHT_CUDA(cuStreamSynchronize(stream));
+    PIPEWRIGHT_CUDA(cuMemcpyDtoH(words, memory.address(), 8));
+    EXPECT_EQ(words[0], 5u) << "step " << step;
+    EXPECT_EQ(words[1], 6u) << "step " << step;
+  }
+  EXPECT_EQ(graphs.count(), 1);
+  // Plainly, and once for its graph; the other one's is looked at in vain.
+  EXPECT_EQ(bodies[0], 2);
+  EXPECT_EQ(bodies[1], 5);
+}
+
 TEST_F(WorkLogTest, SaysWhatIsNotOver) {
   static std::atomic<bool> open;
   open = false;
