@@ -1,6 +1,6 @@
 """What NCCL takes to make communicators of one rank on GPU 0, one after the other: seconds of each,
-and the free memory that it is gone with. Found in a process of its own, which has the libraries'
-folders and the variable CUDA_MODULE_LOADING. Its argument is how many."""
+and the GPU's memory that it takes. Found in a process of its own, which has the libraries' folders
+and the variable CUDA_MODULE_LOADING. Its argument is how many."""
 
 import ctypes
 import json
@@ -21,9 +21,9 @@ class Config(ctypes.Structure):
                 ("blocking", ctypes.c_int)]
 
 
-def call(library, name, *arguments, most=0):
+def call(library, name, *arguments, other=0):
     code = getattr(library, name)(*arguments)
-    if code not in (0, most):
+    if code not in (0, other):
         raise RuntimeError(f"{name} fails with {code}")
 
 
@@ -39,7 +39,7 @@ def make(nccl):
     config = Config(ctypes.sizeof(Config), 0xCAFEBEEF, 21400, 0)
     call(nccl, "ncclGetUniqueId", ctypes.byref(identifier))
     call(nccl, "ncclCommInitRankConfig", ctypes.byref(communicator), 1, identifier, 0,
-         ctypes.byref(config), most=IN_PROGRESS)
+         ctypes.byref(config), other=IN_PROGRESS)
     while state.value == IN_PROGRESS:
         call(nccl, "ncclCommGetAsyncError", communicator, ctypes.byref(state))
         time.sleep(1e-3)

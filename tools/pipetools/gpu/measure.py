@@ -90,7 +90,7 @@ def judge_sanitizer(output, entries):
 
 # --- Counters of kernels -----------------------------------------------------------
 
-# What ncu calls them, in seconds, shares of the peak, and bytes a second.
+# What ncu calls them: nanoseconds, percents of the peak, bytes a second.
 COUNTERS = {"gpu__time_duration.sum": "nanoseconds",
             "sm__warps_active.avg.pct_of_peak_sustained_active": "warps",
             "dram__throughput.avg.pct_of_peak_sustained_elapsed": "memory",
