@@ -56,10 +56,13 @@ CUgraphExec TaskGraphs::capture(CUstream stream, TaskBody body) {
   PIPEWRIGHT_CUDA(
       cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   std::string refused;
+  auto isNot = [&](const std::string &why) {
+    refused = "one of them could not be captured: " + why;
+  };
   try {
     body();
   } catch (const std::exception &error) {
-    refused = error.what();
+    isNot(error.what());
   }
   CUgraph graph = nullptr;
   CUresult result = driver.cuStreamEndCapture(stream, &graph);
@@ -67,10 +70,10 @@ CUgraphExec TaskGraphs::capture(CUstream stream, TaskBody body) {
   size_t more = 0;
   if (result == CUDA_SUCCESS && refused.empty())
     result = driver.cuGraphGetNodes(graph, nullptr, &more);
-  nodes += more;
-  if (nodes > mostNodes && refused.empty())
+  if (nodes + more > mostNodes)
     refused = "those of a rank have more than " + std::to_string(mostNodes) +
               " nodes";
+  nodes += more;
   if (result == CUDA_SUCCESS && refused.empty())
     result = driver.cuGraphInstantiate(&executable, graph, 0);
   if (executable)
@@ -78,11 +81,10 @@ CUgraphExec TaskGraphs::capture(CUstream stream, TaskBody body) {
   if (graph)
     driver.cuGraphDestroy(graph);
   if (refused.empty() && result != CUDA_SUCCESS)
-    refused = cudaErrorText(result);
+    isNot(cudaErrorText(result));
   if (refused.empty())
     return executable;
-  refuse(nodes > mostNodes ? refused
-                           : "one of them could not be captured: " + refused);
+  refuse(refused);
   return nullptr;
 }
 

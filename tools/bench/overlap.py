@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from pipetools import bench  # noqa: E402
-from pipetools.files import read_seconds  # noqa: E402
+from pipetools.files import read_events, read_seconds  # noqa: E402
 from pipetools.numbers import with_range  # noqa: E402
 from pipetools.running import call, exit_with, find_pipewright  # noqa: E402
 
@@ -31,10 +31,8 @@ WARM_UP = 2
 
 def beside(path):
     """Of the time of collectives, the part in which their rank ran tasks; 0 to 1."""
-    events = json.loads(Path(path).read_text())
-    events = events["traceEvents"] if isinstance(events, dict) else events
     tasks, sums = {}, {}
-    for event in events:
+    for event in read_events(path):
         span = (event.get("ts", 0), event.get("ts", 0) + event.get("dur", 0))
         if event.get("cat") == "task":
             tasks.setdefault(event["tid"], []).append(span)

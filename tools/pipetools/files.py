@@ -42,6 +42,13 @@ def read_records(paths):
     return records
 
 
+def read_events(path):
+    """Those of a Chrome trace, which may be a list or have one."""
+    with open(path) as file:
+        events = json.load(file)
+    return events["traceEvents"] if isinstance(events, dict) else events
+
+
 def read_log(path):
     """The records of steps in the log of a training."""
     return [record for record in read_records([path]) if "step" in record]

@@ -230,6 +230,17 @@ TEST(MemoryPlanner, OtherOrdersAreTried) {
   EXPECT_LT(planned, 0.5 * bySizes);
 }
 
+TEST(MemoryPlanner, OtherOrdersAreTriedForThousandsOfBuffers) {
+  // The four above again and again, so that no few of them placed first help.
+  std::vector<BufferLife> lives;
+  for (int64_t m = 0; m < 6 * 700; m += 6)
+    for (BufferLife life : {BufferLife{3, 4, 128}, BufferLife{3, 5, 128},
+                            BufferLife{1, 3, 128}, BufferLife{1, 1, 192}})
+      lives.push_back({m + life.begin, m + life.end, life.bytes});
+  EXPECT_EQ(448, placeBuffers(lives, bySize(lives), 64).bytes);
+  EXPECT_EQ(384, planMemory(lives, 64).bytes);
+}
+
 TEST(MemoryPlanner, BuffersOfManyMicroBatchesTakeNoQuadraticTime) {
   // Two stashes at a time, as under 1F1B; each pair of buffers looked at would
   // take a minute.

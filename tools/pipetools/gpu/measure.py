@@ -14,11 +14,12 @@ import tempfile
 import threading
 import time
 
-from ..files import digest, read_records
+from ..files import digest, read_events, read_records
 from ..running import Failure, call
 from .cases import listed_cases
 from .prepare import data_options, training_options
-from .programs import BIG, COUNTED, COUNTED_WAY, SANITIZED, STEPS, WAYS, Program, chosen
+from .programs import (
+    BIG, COUNTED, COUNTED_WAY, PROGRAMS_OF, SANITIZED, STEPS, WAYS, Program, chosen)
 
 TIMED_STEPS = 12
 ALLOWED_OVERHEAD = 1.10
@@ -111,10 +112,7 @@ def read_counters(output):
 
 def together(path):
     """Of the time in which some rank runs a task, the part in which several do, by a trace."""
-    with open(path) as file:
-        events = json.load(file)
-    events = events["traceEvents"] if isinstance(events, dict) else events
-    changes = sorted(change for event in events if event.get("cat") == "task"
+    changes = sorted(change for event in read_events(path) if event.get("cat") == "task"
                      for change in ((event["ts"], 1), (event["ts"] + event["dur"], -1)))
     some = several = running = begin = 0
     for time_of, change in changes:
@@ -355,11 +353,10 @@ class Measurement:
     def run(self, part, programs, expression):
         """How many were left for another run."""
         suits = {"sanitize": lambda p: SANITIZED.search(p.name),
-                 "overhead": lambda p: p.part == part and p.ranks > 1,
-                 "counters": lambda p: p.part == "ways" and p.variant == COUNTED_WAY,
-                 }.get(part, lambda p: p.part == part)
-        programs = [p for p in programs if suits(p) and re.search(expression, p.name)
-                    and (part, p.name) not in self.over]
+                 "overhead": lambda p: p.ranks > 1,
+                 "counters": lambda p: p.variant == COUNTED_WAY}.get(part, lambda p: True)
+        programs = [p for p in programs if p.part == PROGRAMS_OF.get(part, part) and suits(p)
+                    and re.search(expression, p.name) and (part, p.name) not in self.over]
         left = 0
         with concurrent.futures.ThreadPoolExecutor(self.jobs if part in UNTIMED else 1) as pool:
             records = pool.map(lambda program: self.check_in_time(part, program), programs)
