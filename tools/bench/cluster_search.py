@@ -16,12 +16,11 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+from pipetools.onnx_models import Decoder  # noqa: E402
 from pipetools.running import Failure, exit_with, find_pipewright  # noqa: E402
-from replica_study import Model  # noqa: E402
 
 
-class Llama(Model):
+class Llama(Decoder):
     """RMS norms, rotary positions, grouped queries, a gated perceptron, no biases (Touvron et al.,
     "Llama 2: Open Foundation and Fine-Tuned Chat Models", 2023, for 70 billion parameters)."""
 
@@ -61,21 +60,17 @@ class Llama(Model):
         return self.node("Add", name + "out", value, self.linear(name + "down", up, self.hidden, width))
 
 
-# By name: how the model is made, bytes of its largest weight, workers, samples of a step.
+# By name: how the model is made, workers, samples of a step.
 CASES = {
-    "gpt-3": (lambda: Model(96, 12288, 96, 2048), 16 * 12288 ** 2, 1024, 1536),
-    "gpt-64b": (lambda: Model(80, 8192, 64, 4096), 16 * 8192 ** 2, 256, 512),
-    "llama-70b": (lambda: Llama(80, 8192, 64, 4096, 8, 28672), 4 * 8192 * 28672, 256, 512),
+    "gpt-3": (lambda: Decoder(96, 12288, 96, 2048), 1024, 1536),
+    "gpt-64b": (lambda: Decoder(80, 8192, 64, 4096), 256, 512),
+    "llama-70b": (lambda: Llama(80, 8192, 64, 4096, 8, 28672), 256, 512),
 }
 
 
 def search(name, folder):
-    make, largest, workers, samples = CASES[name]
-    model = Path(folder, "decoder.onnx")
-    model.write_bytes(make().bytes)
-    with open(Path(folder, "weights.bin"), "wb") as file:
-        file.truncate(largest)
-    command = [find_pipewright(), "plan", str(model), "--loss", "mse", "--optimizer", "adamw",
+    make, workers, samples = CASES[name]
+    command = [find_pipewright(), "plan", make().write(folder), "--loss", "mse", "--optimizer", "adamw",
                "--target", "cuda", "--precision", "bf16", "--machine", "h100-bf16",
                "--memory-limit", "72GB", "--search", "--workers", str(workers), "--batch", str(samples)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -1,17 +1,18 @@
 #!/usr/bin/python3
 """What a step takes within ever less memory.
 
-    tools/bench/memory_study.py MODEL.onnx [--ranks 2] [--micro-batches 8] [--micro-batch-size 4]
+    tools/bench/memory_study.py MODEL [--ranks 2] [--micro-batches 8] [--micro-batch-size 4]
                                 [--schedule 1f1b] [--balance flops] [--optimizer adamw]
                                 [--limits 10] [--rounds 3] [--no-run]
 
-The fullest arena without recomputation and the smallest that any mode of --remat has are the ends
-of a range; `--remat auto` plans for limits spread over it evenly, and so does the best of the modes
-before keep:N, all ranks alike. Each plan is compiled and run, two steps for its weights, which are
-compared with those of no recomputation bit by bit, and more for its time; what each rank has used is
-compared with the plan to the byte. Steps are predicted for the machine at hand. In each round all
-programs run in turn; what is printed of one is the median of its ratios to that of `none` in the
-same round, with the least and the greatest. Prints a Markdown table.
+MODEL is a .onnx file, or gpt-s or vgg19, which this script writes. The fullest arena without
+recomputation and the smallest that any mode of --remat has are the ends of a range; `--remat auto`
+plans for limits spread over it evenly, and so does the best of the modes before keep:N, all ranks
+alike. Each plan is compiled and run, two steps for its weights, which are compared with those of no
+recomputation bit by bit, and more for its time; what each rank has used is compared with the plan to
+the byte. Steps are predicted for the machine at hand. In each round all programs run in turn; what
+is printed of one is the median of its ratios to that of `none` in the same round, with the least and
+the greatest. Prints a Markdown table.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from pipetools import bench  # noqa: E402
+from pipetools.onnx_models import MODELS  # noqa: E402
 from pipetools.running import Failure, call, exit_with, find_pipewright  # noqa: E402
 
 UNIFORM = ["none", "pointwise", "every:1", "every:2", "full"]
@@ -102,6 +104,8 @@ def main():
     parser.add_argument("--no-run", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
+        if arguments.model in MODELS:
+            arguments.model = MODELS[arguments.model]().write(work, deviation=0.02)
         study = Study(arguments, work)
         uniform = {mode: study.plan("--remat", mode) for mode in UNIFORM}
         most = largest(uniform["none"])

@@ -16,12 +16,12 @@ import argparse
 import json
 import os
 import re
-import struct
 import sys
 import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from pipetools.onnx_models import Decoder  # noqa: E402
 from pipetools.running import Failure, call, exit_with, find_pipewright  # noqa: E402
 
 # What all products together and attention reached in a step of GPT-2 in bf16 on an H200, and memory
@@ -45,121 +45,6 @@ SECONDS = {"seconds_per_random": 1e-12, "seconds_per_call": 2e-6, "link_latency"
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "breadth-first")
 LETTERS = {"gpipe": "G", "1f1b": "1", "interleaved": "I", "breadth-first": "B"}
-
-
-class Model:
-    """An ONNX file in protobuf's wire format: pre-norm layers with a GELU perceptron, no embedding
-    and no head, so that all stages are alike."""
-
-    FLOAT, INT64 = 1, 7
-    OPSET = 20
-    # By name, beside "x": type, and sizes behind that of the batch.
-    inputs = {}
-
-    def __init__(self, layers, width, heads, positions):
-        self.nodes, self.tensors, self.width, self.heads = [], [], width, heads
-        self.begin(positions)
-        value = "x"
-        for layer in range(layers):
-            value = self.layer(f"h.{layer}.", value)
-        rows = (self.FLOAT, (positions, width))
-        values = [self.fields((1, name), (2, self.type_of(*of)))
-                  for name, of in {value: rows, "x": rows, **self.inputs}.items()]
-        graph = self.fields(*((1, node) for node in self.nodes), (2, "decoder"),
-                            *((5, tensor) for tensor in self.tensors),
-                            *((11, each) for each in values[1:]), (12, values[0]))
-        self.bytes = self.fields((1, 9), (7, graph), (8, self.fields((1, ""), (2, self.OPSET))))
-
-    def begin(self, positions):
-        """What all layers read."""
-        width, heads = self.width, self.heads
-        self.constant("split", [4], self.INT64, struct.pack("<4q", 0, positions, heads, width // heads))
-        self.constant("merge", [3], self.INT64, struct.pack("<3q", 0, positions, width))
-        self.constant("scale", [], self.FLOAT, struct.pack("<f", (width // heads) ** -0.5))
-
-    @staticmethod
-    def varint(number):
-        number &= (1 << 64) - 1
-        out = bytearray()
-        while number > 127:
-            out.append(number & 127 | 128)
-            number >>= 7
-        return bytes(out + bytes([number]))
-
-    @classmethod
-    def fields(cls, *pairs):
-        out = b""
-        for number, value in pairs:
-            if isinstance(value, int):
-                out += cls.varint(number << 3) + cls.varint(value)
-            else:
-                value = value.encode() if isinstance(value, str) else value
-                out += cls.varint(number << 3 | 2) + cls.varint(len(value)) + value
-        return out
-
-    def type_of(self, kind, sizes):
-        sizes = [(2, "batch"), *((1, size) for size in sizes)]
-        shape = self.fields(*((1, self.fields(size)) for size in sizes))
-        return self.fields((1, self.fields((1, kind), (2, shape))))
-
-    def constant(self, name, shape, kind, content):
-        self.node("Constant", name,
-                  value=self.fields(*((1, size) for size in shape), (2, kind), (9, content)))
-
-    def weight(self, name, *shape):
-        """All weights have the same content: that of the begin of one file."""
-        size = 4
-        for each in shape:
-            size *= each
-        place = {"location": "weights.bin", "offset": "0", "length": str(size)}
-        self.tensors.append(self.fields(
-            *((1, each) for each in shape), (2, self.FLOAT), (8, name),
-            *((13, self.fields((1, key), (2, text))) for key, text in place.items()), (14, 1)))
-        return name
-
-    def node(self, kind, out, *inputs, **attributes):
-        texts = []
-        for name, value in attributes.items():
-            # Of an integer, a tensor, integers.
-            values = ([(3, value), (20, 2)] if isinstance(value, int) else
-                      [(5, value), (20, 4)] if isinstance(value, bytes) else
-                      [*((8, each) for each in value), (20, 7)])
-            texts.append((5, self.fields((1, name), *values)))
-        self.nodes.append(self.fields(*((1, each) for each in inputs), (2, out), (3, out), (4, kind), *texts))
-        return out
-
-    def linear(self, name, value, inputs, outputs):
-        product = self.node("MatMul", name + ".product", value, self.weight(name + ".weight", inputs, outputs))
-        return self.node("Add", name, product, self.weight(name + ".bias", outputs))
-
-    def norm(self, name, value):
-        return self.node("LayerNormalization", name, value, self.weight(name + ".weight", self.width),
-                         self.weight(name + ".bias", self.width), axis=-1)
-
-    def layer(self, name, value):
-        def heads(part, order):
-            rows = self.node("Reshape", name + part + ".rows",
-                             self.linear(name + part, norm, width, width), "split")
-            return self.node("Transpose", name + part + ".heads", rows, perm=order)
-        width = self.width
-        norm = self.norm(name + "ln1", value)
-        q, k, v = heads("q", [0, 2, 1, 3]), heads("k", [0, 2, 3, 1]), heads("v", [0, 2, 1, 3])
-        scores = self.node("Mul", name + "scaled", self.node("MatMul", name + "scores", q, k), "scale")
-        mixed = self.node("MatMul", name + "mixed", self.node("Softmax", name + "softmax", scores, axis=-1), v)
-        merged = self.node("Reshape", name + "merged",
-                           self.node("Transpose", name + "back", mixed, perm=[0, 2, 1, 3]), "merge")
-        value = self.node("Add", name + "attended", value, self.linear(name + "proj", merged, width, width))
-        hidden = self.linear(name + "fc1", self.norm(name + "ln2", value), width, 4 * width)
-        hidden = self.node("Gelu", name + "gelu", hidden)
-        return self.node("Add", name + "out", value, self.linear(name + "fc2", hidden, 4 * width, width))
-
-
-def write_model(folder, a):
-    path = os.path.join(folder, "decoder.onnx")
-    Path(path).write_bytes(Model(a.layers, a.width, a.heads, a.positions).bytes)
-    with open(os.path.join(folder, "weights.bin"), "wb") as file:
-        file.truncate(16 * a.width ** 2)
-    return path
 
 
 def write_machine(name, folder, ranks):
@@ -286,7 +171,7 @@ def main():
     else:
         with tempfile.TemporaryDirectory() as folder:
             machine = write_machine(a.machine, folder, a.ranks)
-            model = write_model(folder, a)
+            model = Decoder(a.layers, a.width, a.heads, a.positions).write(folder)
             for micro_batches in map(int, a.micro_batches.split(",")):
                 for schedule in a.schedules.split(","):
                     for zero in map(int, a.zero.split(",")):

@@ -6,14 +6,13 @@ other numbers.
     zero-memory.py FOLDER
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../../tools/bench"))
-import replica_study  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../../../tools"))
+from pipetools.onnx_models import Decoder  # noqa: E402
 
 REPLICAS = 4
 # Bytes for each parameter: of all, of a replica's part, of a stage.
@@ -24,7 +23,7 @@ EXPECTED = {
 
 
 def main():
-    model = replica_study.write_model(sys.argv[1], argparse.Namespace(layers=8, width=64, heads=2, positions=32))
+    model = Decoder(8, 64, 2, 32).write(sys.argv[1])
     for (precision, level), (whole, part, stage) in EXPECTED.items():
         plan = json.loads(subprocess.run(
             ["pipewright", "plan", model, "--json", "--loss", "mse", "--optimizer", "adamw", "--precision", precision,
