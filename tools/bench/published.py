@@ -4,11 +4,14 @@
     tools/bench/published.py [--groups primus,zero-bubble,bubble-rates,bpipe,torchtitan,
                                        breadth-first] [--primus-micro-batches M]
 
+What Megatron-LM and what was made of it have run is simulated as those do it: ranks wait for their
+messages. In Pipewright's programs, and in the paper's own of breadth-first pipelines, ranks go on.
 Nothing is compiled or run: `pipewright schedules` simulates each schedule from times of one stage,
 published ones where there are any, else those of a stage's operations; `pipewright estimate` takes
 the utilization of a stage. Prints a Markdown table, of which `ratio` is predicted / published, and
-for each group whether the predicted order of merit is the published one. Of breadth-first pipelines
-only the order is published here: the paper's figure was not read off.
+for each group whether the predicted order of merit is the published one; published figures of one
+run that differ by less than 1 % have none. Of breadth-first pipelines only the order is published
+here: the paper's figure was not read off.
 """
 
 import argparse
@@ -37,6 +40,8 @@ LAYERS, WIDTH, PERCEPTRON, VOCABULARY, POSITIONS = 16, 4096, 11008, 32000, 4096
 # MI300X (data sheet): an Infinity Fabric link has 128 GB/s in both directions together. Seconds that
 # a message takes beside, as MachineModel::h100 has them.
 LINK, LINK_LATENCY = 64e9, 10e-6
+# Figures nearer than this are taken for equal.
+NOISE = 0.01
 # bf16 weight, f32 weight and gradient, two of Adam (Megatron-LM's page on its distributed optimizer,
 # of one replica).
 BYTES_OF_PARAMETER = 18
@@ -64,9 +69,15 @@ BUBBLE_RATES = [
     ("28.3B", 32, 96, "zb-1p", .1421), ("28.3B", 32, 96, "zb-2p", .0038)]
 
 # "Re-evaluating the Memory-balanced Pipeline Parallelism: BPipe" (arXiv 2401.02088), table of MFU:
-# 32 A100, 8 ranks of 4, 128 samples. Samples of a micro-batch, whether BPipe evicts; % of the whole
-# model, % of one stage alone.
-BPIPE_RANKS, BPIPE_BATCH = 8, 128
+# 32 A100, 8 ranks of 4, 128 samples of 2048 positions. Samples of a micro-batch, whether BPipe evicts;
+# % of the whole model, % of one stage alone.
+BPIPE_RANKS, BPIPE_SPLIT, BPIPE_BATCH, BPIPE_POSITIONS = 8, 4, 128, 2048
+# Layers, width, parameters of a model.
+BPIPE_SHAPES = {"LLaMA 65B": (80, 8192, 65e9), "GPT-3 96B": (80, 9984, 96e9)}
+# A layer's activations for each position and unit of width, where those of attention's scores are
+# recomputed or are not there (Korthikanti et al., arXiv 2205.05198, section 4). A100 (data sheet):
+# FLOP/s in 16 bits; bytes per second of NVLink, in each direction.
+BYTES_OF_UNIT, A100_FLOPS, A100_LINK = 34, 312e12, 300e9
 BPIPE = {
     "LLaMA 65B": [(1, False, 45.3, 51.1), (2, False, 46.0, 54.5), (4, True, 42.7, 57.6)],
     "LLaMA 65B, flash": [(1, False, 47.8, 53.6), (2, False, 49.2, 58.6), (4, True, 44.0, 61.9)],
@@ -74,12 +85,19 @@ BPIPE = {
     "GPT-3 96B, flash": [(1, False, 52.0, 57.7), (2, True, 51.7, 62.4)]}
 
 # pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md, table 5: Llama 3.1 405B on 512
-# H100, 8 ranks, full recomputation. Tokens/s/GPU, GiB. Micro-batches are not published; unless told,
-# TorchTitan's schedules have as many as ranks (torchtitan/parallelisms/pipelining_utils.py), or as
-# stages (the help of its option pipeline_parallel_microbatches), 2 for each rank if interleaved.
+# H100, 8 ranks of 8 GPUs that share each layer, 8 replicas with FSDP, 32 samples of 8192 positions
+# each, full recomputation. Tokens/s/GPU, GiB. Micro-batches are not published; unless told,
+# TorchTitan's schedules have as many as ranks (torchtitan/parallelisms/pipelining_utils.py).
 TORCHTITAN = {"1f1b": (100, 82.5), "interleaved": (128, 72.7)}
-TORCHTITAN_RANKS = 8
-TORCHTITAN_MICRO_BATCHES = {"M=8": {"1f1b": 8, "interleaved": 8}, "M=8, 16": {"1f1b": 8, "interleaved": 16}}
+TORCHTITAN_RANKS = TORCHTITAN_SPLIT = TORCHTITAN_REPLICAS = TORCHTITAN_MICRO_BATCHES = 8
+TORCHTITAN_SAMPLES, TORCHTITAN_POSITIONS = 32, 8192
+# Llama 3.1 405B (arXiv 2407.21783, table 3): layers, width, perceptron, heads, heads of keys.
+LLAMA_LAYERS, LLAMA_WIDTH, LLAMA_PERCEPTRON, LLAMA_HEADS, LLAMA_KEYS = 126, 16384, 53248, 128, 8
+# A parameter of a replica's share: weight, gradient and two of Adam, f32. One of a stage whose
+# weights are gathered, in bf16, and of one whose gradients are not summed yet, in f32: in a pipeline
+# FSDP has weights gathered all the time (reshard_after_forward of pipelined models in TorchTitan), and
+# sums a stage's gradients behind its last backward (torch.distributed.pipelining.stage).
+SHARE_BYTES, GATHERED_BYTES, GRADIENT_BYTES = 16, 2, 4
 
 # Lamy-Poirier, "Breadth-First Pipeline Parallelism" (arXiv 2211.05953), figure 2: 64 V100 on 8 DGX-1,
 # 8 ranks of 8 GPUs that share each layer, no replicas, micro-batches of one sample, a model of 52
@@ -87,7 +105,8 @@ TORCHTITAN_MICRO_BATCHES = {"M=8": {"1f1b": 8, "interleaved": 8}, "M=8, 16": {"1
 BREADTH_RANKS, BREADTH_SPLIT, BREADTH_LAYERS, BREADTH_WIDTH, BREADTH_POSITIONS = 8, 8, 64, 8192, 1024
 BREADTH_LOOPS, BREADTH_MICRO_BATCHES = (1, 2, 4, 8), (8, 16, 32, 64)
 # Operations per second: half of a V100's peak (data sheet) [assumed]. Bytes per second of a GPU, of
-# which two share an adapter of 100 Gb/s (DGX-1 white paper); each sends its rank's whole message.
+# which two share an adapter of 100 Gb/s (DGX-1 white paper); each sends its part of its rank's message
+# (Megatron-LM, scatter_gather_tensors_in_pipeline, the default).
 BREADTH_FLOPS, BREADTH_LINK = 125e12 / 2, 6.25e9
 
 
@@ -97,9 +116,18 @@ def simulate(schedule, ranks, micro_batches, *options):
                             micro_batches, "--table", "json", *options]))[0]
 
 
+def waiting(times, message, loops=1):
+    """Options for ranks that wait for each message, as Megatron-LM's (p2p_communication.py), unless
+    told to overlap them: what sends takes its time, forwards and what has the input's gradient.
+    `times` are of a rank's share, so it is in them for each of its stages."""
+    sends = {kind: time + loops * message * (kind != "W") for kind, time in times.items()}
+    return ["--times", ",".join(f"{kind}={time}" for kind, time in sends.items())]
+
+
 def pairs_of(published):
-    """Whose figure is greater, and whose is less."""
-    pairs = [(a, b) for a, b in combinations(published, 2) if published[a] != published[b]]
+    """Whose figure is greater, and whose is less, by more than noise."""
+    pairs = [(a, b) for a, b in combinations(published, 2)
+             if abs(published[a] - published[b]) > NOISE * max(published[a], published[b])]
     return [(a, b) if published[a] > published[b] else (b, a) for a, b in pairs]
 
 
@@ -135,6 +163,9 @@ class Report:
         self.order(what, pairs_of(published), predicted)
 
     def order(self, what, pairs, predicted):
+        if not pairs:
+            self.lines.append(f"- {what}: published figures are within {NOISE:.0%}")
+            return
         tau, differ = order_of_merit(pairs, predicted)
         verdict = f"predicted {', '.join(differ)}" if differ else "the same order"
         self.lines.append(f"- {what}: tau {tau:.2f}, {verdict}")
@@ -148,16 +179,18 @@ def layer_flops():
     return 2 * (4 * WIDTH ** 2 + 3 * WIDTH * PERCEPTRON), 2 * POSITIONS * WIDTH
 
 
-def write_stage_times(path, head, flops_per_second):
+def write_stage_times(path, head, flops_per_second, stages, message):
     """A row for each layer, in milliseconds of a micro-batch of one sample. Backward of attention has
-    five products for two of the forward, none for weights."""
+    five products for two of the forward, none for weights. Ranks wait for messages: each stage's share
+    of layers has one more in F and I."""
     products, attention = layer_flops()
     rows = [[products + attention, products + 2.5 * attention, products] for _ in range(LAYERS)]
     if head:
         rows[-1] = [flops + 2 * WIDTH * VOCABULARY for flops in rows[-1]]
-    scale = 1e3 * POSITIONS / flops_per_second
+    scale, sends = 1e3 * POSITIONS / flops_per_second, message * stages / LAYERS
     Path(path).write_text("\n".join(
-        ["F,I,W", *(",".join(f"{flops * scale:.6f}" for flops in row) for row in rows)]) + "\n")
+        ["F,I,W", *(",".join(f"{flops * scale + extra:.6f}" for flops, extra in zip(row, (sends, sends, 0)))
+                    for row in rows)]) + "\n")
 
 
 def primus_memory(row):
@@ -177,33 +210,28 @@ def primus(report, micro_batches, folder):
     """The speed of a GPU is that with which 1f1b is as fast as it was."""
     times = os.path.join(folder, "times.csv")
     message = 1e3 * (2 * POSITIONS * WIDTH / LINK + LINK_LATENCY)
-    options = ["--stage-times", times, "--latency", message]
 
-    def tokens(schedule):
-        row = simulate(schedule, 8, micro_batches, *options)
+    def tokens(schedule, head, speed):
+        write_stage_times(times, head, speed, 8 if schedule in ("1f1b", "zb-h1") else 16, message)
+        row = simulate(schedule, 8, micro_batches, "--stage-times", times)
         return micro_batches * POSITIONS / 8 / (1e-3 * row["step"]), row
 
     for head, name in ((False, "stages alike"), (True, "head on the last stage")):
         speed = 300e12
         for _ in range(6):
-            write_stage_times(times, head, speed)
-            speed *= PRIMUS["1f1b"][0] / tokens("1f1b")[0]
-        write_stage_times(times, head, speed)
-        results = {schedule: tokens(schedule) for schedule in PRIMUS}
+            speed *= PRIMUS["1f1b"][0] / tokens("1f1b", head, speed)[0]
+        results = {schedule: tokens(schedule, head, speed) for schedule in PRIMUS}
         report.group(f"Primus, tokens/s/GPU, {name}", {key: value[0] for key, value in PRIMUS.items()},
                      {key: value[0] for key, value in results.items()}, 0)
     report.group("Primus, GiB", {key: value[1] for key, value in PRIMUS.items()},
                  {key: primus_memory(value[1]) for key, value in results.items()}, 1)
 
 
-def profiled(model, ranks, micro_batches, schedule, layers=None):
-    """A simulation with the paper's times, and the work of a rank, in milliseconds."""
+def profiled(model, micro_batches):
+    """The paper's times of F, I and W, by name, and of a message, in milliseconds."""
     least = min(number for name, number in TIMES if name == model)
-    f, i, w, message = TIMES.get((model, micro_batches), TIMES[model, least])
-    options = ["--times", f"F={f},I={i},W={w}", "--latency", message]
-    if schedule == "interleaved":
-        options += ["--loops", layers]
-    return simulate(schedule, ranks, micro_batches, *options), micro_batches * (f + i + w)
+    *times, message = TIMES.get((model, micro_batches), TIMES[model, least])
+    return dict(zip("FIW", times)), message
 
 
 def zero_bubble(report):
@@ -211,7 +239,10 @@ def zero_bubble(report):
     for model, layers, ranks, samples, micro_batches, published in ZERO_BUBBLE:
         predicted = []
         for schedule in ZERO_BUBBLE_NAMES:
-            row, _ = profiled(model, ranks, micro_batches, schedule, layers)
+            options = waiting(*profiled(model, micro_batches), layers if schedule == "interleaved" else 1)
+            if schedule == "interleaved":
+                options += ["--loops", layers]
+            row = simulate(schedule, ranks, micro_batches, *options)
             time = row["span" if schedule.startswith("zb") else "step"]
             predicted.append(1e3 * micro_batches * samples / ranks / time)
         name = f"zero bubble, {model}, M={micro_batches}"
@@ -222,17 +253,27 @@ def zero_bubble(report):
 
 
 def bubble_rates(report):
+    """The paper's own simulation: messages take no time of ranks."""
     for model, ranks, micro_batches, schedule, published in BUBBLE_RATES:
-        row, work = profiled(model, ranks, micro_batches, schedule)
+        times, message = profiled(model, micro_batches)
+        row = simulate(schedule, ranks, micro_batches, *waiting(times, 0), "--latency", message)
         report.row(f"bubble rate, {model}, M={micro_batches}: {schedule}", [published],
-                   [1 - work / row["span"]], 4)
+                   [1 - micro_batches * sum(times.values()) / row["span"]], 4)
 
 
 def bpipe(report):
-    """Work is such that a stage which uses all of its GPUs takes 100 us for a sample, so that a rate of
-    10,000 samples per second is 100 %."""
+    """A stash leaves and another comes back for each micro-batch of a rank that evicts, at the same
+    time, over links that the GPUs which share its layers need as well: work waits for it. Work is such
+    that a stage which uses all of its GPUs takes 100 us for a sample, so that a rate of 10,000 samples
+    per second is 100 %."""
     for model, rows in BPIPE.items():
-        times = ",".join(f"{samples}={1e4 * samples / stage}us" for samples, _, _, stage in rows)
+        layers, width, parameters = BPIPE_SHAPES[model.split(",")[0]]
+        # Of a sample: seconds of a stage that uses all of its GPUs, of a GPU's part of the stash.
+        full = 6 * parameters / BPIPE_RANKS * BPIPE_POSITIONS / (BPIPE_SPLIT * A100_FLOPS)
+        stash = BYTES_OF_UNIT * BPIPE_POSITIONS * width * layers / BPIPE_RANKS / BPIPE_SPLIT
+        move = 100 * stash / A100_LINK / full
+        times = ",".join(f"{samples}={samples * (1e4 / stage + evicts * move)}us"
+                         for samples, evicts, _, stage in rows)
         text = call([find_pipewright(), "estimate", "--ranks", BPIPE_RANKS, "--batch", BPIPE_BATCH,
                      "--stage-times", times])
         # Micro-batch, stage and step with their units, samples/s.
@@ -243,35 +284,64 @@ def bpipe(report):
                      {names[samples]: rates[samples] / 100 for samples, _, _, _ in rows}, 1)
 
 
-def torchtitan(report):
-    """A stage that recomputes all works F again in its backward, B = 3 F; a step has one batch,
-    however many micro-batches it has. Shares of 1f1b, of memory without weights."""
-    for name, numbers in TORCHTITAN_MICRO_BATCHES.items():
-        rows = {schedule: simulate(schedule, TORCHTITAN_RANKS, number, "--times", "F=1,B=3")
-                for schedule, number in numbers.items()}
-        speeds = {key: numbers[key] / row["step"] for key, row in rows.items()}
-        memory = {key: row["activations"] / numbers[key] for key, row in rows.items()}
-        for number, what, figures in ((0, "speed", speeds), (1, "memory", memory)):
-            first = TORCHTITAN["1f1b"][number]
-            report.group(f"TorchTitan, {what} of 1f1b's, {name}",
-                         {key: value[number] / first for key, value in TORCHTITAN.items()},
-                         {key: value / figures["1f1b"] for key, value in figures.items()}, 2)
+def torchtitan_memory(order, stages):
+    """GiB of a GPU of the fullest rank, of weights and gradients of its layers and the inputs that they
+    keep; `order` has the tasks of each rank."""
+    keys = LLAMA_WIDTH * LLAMA_KEYS // LLAMA_HEADS
+    layer = 2 * LLAMA_WIDTH * (LLAMA_WIDTH + keys) + 3 * LLAMA_WIDTH * LLAMA_PERCEPTRON
+    parameters = layer * LLAMA_LAYERS / stages / TORCHTITAN_SPLIT
+    samples = TORCHTITAN_SAMPLES / TORCHTITAN_MICRO_BATCHES
+    stash = 2 * samples * TORCHTITAN_POSITIONS * LLAMA_WIDTH * LLAMA_LAYERS / stages / TORCHTITAN_SPLIT
+
+    def most(tasks):
+        tasks = [(task[0], *task[1:].split(".")) for task in tasks if task[0] in "FB"]
+        last = {stage: at for at, (kind, stage, _) in enumerate(tasks) if kind == "B"}
+        kept, unsummed, most = 0, set(), 0
+        for at, (kind, stage, _) in enumerate(tasks):
+            kept += kind == "F"
+            if kind == "B":
+                unsummed.add(stage)
+            most = max(most, kept * stash + len(unsummed) * GRADIENT_BYTES * parameters)
+            kept -= kind == "B"
+            unsummed -= {stage} if last[stage] == at else set()
+        return most + len(last) * parameters * (SHARE_BYTES / TORCHTITAN_REPLICAS + GATHERED_BYTES)
+
+    return max(most(tasks) for tasks in order) / 2 ** 30
+
+
+def torchtitan(report, folder):
+    """A stage that recomputes all works F again in its backward, B = 3 F."""
+    path = Path(folder, "order.json")
+    rows = {schedule: simulate(schedule, TORCHTITAN_RANKS, TORCHTITAN_MICRO_BATCHES, "--times", "F=1,B=3")
+            for schedule in TORCHTITAN}
+    report.group("TorchTitan, speed of 1f1b's",
+                 {key: value[0] / TORCHTITAN["1f1b"][0] for key, value in TORCHTITAN.items()},
+                 {key: rows["1f1b"]["step"] / row["step"] for key, row in rows.items()}, 2)
+    memory = {}
+    for schedule, row in rows.items():
+        call([find_pipewright(), "schedules", schedule, "--ranks", TORCHTITAN_RANKS, "--micro-batches",
+              TORCHTITAN_MICRO_BATCHES, "--write", path])
+        memory[schedule] = torchtitan_memory(json.loads(path.read_text())["order"], row["stages"])
+    # Less is better.
+    report.group("TorchTitan, GiB", {key: value[1] for key, value in TORCHTITAN.items()}, memory, 1)
 
 
 def breadth_first(report):
     """Shares of the ideal step. A layer of width w has 24 w^2 operations of a token's forward, and 2 w
-    for each position that attention reads, of which it is half of them."""
+    for each position that attention reads, of which it is half of them. Depth-first is Megatron-LM's."""
     width, positions = BREADTH_WIDTH, BREADTH_POSITIONS
     flops = (24 * width ** 2 + 2 * width * positions) * positions * BREADTH_LAYERS / BREADTH_RANKS
     forward = 1e3 * flops / BREADTH_SPLIT / BREADTH_FLOPS
-    message = 1e3 * (2 * positions * width / BREADTH_LINK + LINK_LATENCY)
+    message = 1e3 * (2 * positions * width / BREADTH_SPLIT / BREADTH_LINK + LINK_LATENCY)
     for micro_batches in BREADTH_MICRO_BATCHES:
         shares = {}
         for order, schedule in (("depth", "interleaved"), ("breadth", "breadth-first")):
             for loops in BREADTH_LOOPS:
                 plain = "1f1b" if order == "depth" else "gpipe"
-                row = simulate(plain if loops == 1 else schedule, BREADTH_RANKS, micro_batches, "--times",
-                               f"F={forward},B={2 * forward}", "--latency", message,
+                times = {"F": forward, "B": 2 * forward}
+                options = (waiting(times, message, loops) if order == "depth" else
+                           [*waiting(times, 0), "--latency", message])
+                row = simulate(plain if loops == 1 else schedule, BREADTH_RANKS, micro_batches, *options,
                                *(["--loops", loops] if loops > 1 else []))
                 shares[f"{order}-first x {loops}"] = 3 * forward * micro_batches / row["step"]
             values = " / ".join(f"{100 * shares[f'{order}-first x {loops}']:.1f}" for loops in BREADTH_LOOPS)
@@ -295,7 +365,7 @@ def main():
         groups = {"primus": lambda: primus(report, a.primus_micro_batches, folder),
                   "zero-bubble": lambda: zero_bubble(report),
                   "bubble-rates": lambda: bubble_rates(report),
-                  "bpipe": lambda: bpipe(report), "torchtitan": lambda: torchtitan(report),
+                  "bpipe": lambda: bpipe(report), "torchtitan": lambda: torchtitan(report, folder),
                   "breadth-first": lambda: breadth_first(report)}
         for name in a.groups.split(","):
             if name not in groups:
