@@ -42,6 +42,9 @@ LAYERS, WIDTH, PERCEPTRON, VOCABULARY, POSITIONS = 16, 4096, 11008, 32000, 4096
 LINK, LINK_LATENCY = 64e9, 10e-6
 # Figures nearer than this are taken for equal.
 NOISE = 0.01
+# Bytes of a layer's activations for each position and unit of width, without attention's scores, which
+# have 5 for each pair of positions and each head (Korthikanti et al., arXiv 2205.05198, section 4).
+BYTES_OF_UNIT = 34
 # bf16 weight, f32 weight and gradient, two of Adam (Megatron-LM's page on its distributed optimizer,
 # of one replica).
 BYTES_OF_PARAMETER = 18
@@ -61,6 +64,10 @@ ZERO_BUBBLE = [
 TIMES = {("1.5B", 24): (18.522, 18.086, 9.337, .601), ("1.5B", 32): (18.513, 18.086, 9.331, .626),
          ("1.5B", 64): (18.546, 18.097, 9.321, .762), ("6.2B", 24): (29.718, 29.444, 19.927, .527),
          ("14.6B", 48): (11.347, 11.248, 8.132, .377), ("28.3B", 96): (10.419, 10.207, 7.715, .408)}
+# Width and heads of its models; of a layer's activations W needs 32 bytes for each position and unit
+# of width (section 3 and table of models).
+ZERO_BUBBLE_POSITIONS, WEIGHTS_BYTES_OF_UNIT = 1024, 32
+ZERO_BUBBLE_SHAPES = {"1.5B": (2304, 24), "6.2B": (4096, 32), "14.6B": (5120, 40), "28.3B": (6144, 48)}
 BUBBLE_RATES = [
     ("6.2B", 8, 24, "1f1b", .2347), ("6.2B", 8, 24, "zb-h1", .1323), ("6.2B", 8, 24, "zb-h2", .0698),
     ("6.2B", 8, 24, "zb-2p", .0029), ("1.5B", 8, 24, "zb-1p", .1585), ("1.5B", 8, 24, "zb-2p", .0433),
@@ -74,10 +81,8 @@ BUBBLE_RATES = [
 BPIPE_RANKS, BPIPE_SPLIT, BPIPE_BATCH, BPIPE_POSITIONS = 8, 4, 128, 2048
 # Layers, width, parameters of a model.
 BPIPE_SHAPES = {"LLaMA 65B": (80, 8192, 65e9), "GPT-3 96B": (80, 9984, 96e9)}
-# A layer's activations for each position and unit of width, where those of attention's scores are
-# recomputed or are not there (Korthikanti et al., arXiv 2205.05198, section 4). A100 (data sheet):
-# FLOP/s in 16 bits; bytes per second of NVLink, in each direction.
-BYTES_OF_UNIT, A100_FLOPS, A100_LINK = 34, 312e12, 300e9
+# A100 (data sheet): FLOP/s in 16 bits; bytes per second of NVLink, in each direction.
+A100_FLOPS, A100_LINK = 312e12, 300e9
 BPIPE = {
     "LLaMA 65B": [(1, False, 45.3, 51.1), (2, False, 46.0, 54.5), (4, True, 42.7, 57.6)],
     "LLaMA 65B, flash": [(1, False, 47.8, 53.6), (2, False, 49.2, 58.6), (4, True, 44.0, 61.9)],
@@ -234,6 +239,18 @@ def profiled(model, micro_batches):
     return dict(zip("FIW", times)), message
 
 
+def planned(schedule, model):
+    """The word and options for a schedule of the paper: zb-1p and zb-2p have the bytes of so many
+    stashes, and the shortest span of what was tried."""
+    if schedule not in ("zb-1p", "zb-2p"):
+        return schedule, []
+    width, heads = ZERO_BUBBLE_SHAPES[model]
+    tokens = ZERO_BUBBLE_POSITIONS
+    stash = BYTES_OF_UNIT * tokens * width + 5 * tokens ** 2 * heads
+    return schedule + ":span", ["--stash", f"{stash}B", "--weight-stash",
+                                f"{WEIGHTS_BYTES_OF_UNIT * tokens * width}B"]
+
+
 def zero_bubble(report):
     """Steps with split backwards follow each other at the span (the paper's section 4)."""
     for model, layers, ranks, samples, micro_batches, published in ZERO_BUBBLE:
@@ -242,7 +259,8 @@ def zero_bubble(report):
             options = waiting(*profiled(model, micro_batches), layers if schedule == "interleaved" else 1)
             if schedule == "interleaved":
                 options += ["--loops", layers]
-            row = simulate(schedule, ranks, micro_batches, *options)
+            word, more = planned(schedule, model)
+            row = simulate(word, ranks, micro_batches, *options, *more)
             time = row["span" if schedule.startswith("zb") else "step"]
             predicted.append(1e3 * micro_batches * samples / ranks / time)
         name = f"zero bubble, {model}, M={micro_batches}"
@@ -256,7 +274,8 @@ def bubble_rates(report):
     """The paper's own simulation: messages take no time of ranks."""
     for model, ranks, micro_batches, schedule, published in BUBBLE_RATES:
         times, message = profiled(model, micro_batches)
-        row = simulate(schedule, ranks, micro_batches, *waiting(times, 0), "--latency", message)
+        word, more = planned(schedule, model)
+        row = simulate(word, ranks, micro_batches, *waiting(times, 0), "--latency", message, *more)
         report.row(f"bubble rate, {model}, M={micro_batches}: {schedule}", [published],
                    [1 - micro_batches * sum(times.values()) / row["span"]], 4)
 

@@ -6,6 +6,7 @@
 
 #include "tools/pipewright/Schedules.h"
 
+#include "codegen/plan/Plan.h"
 #include "passes/schedules/HostMoves.h"
 #include "passes/schedules/Timetable.h"
 #include "support/Text.h"
@@ -84,6 +85,32 @@ static llvm::Error readCopyTime(llvm::StringRef name, llvm::StringRef text,
              : option::fail("--", name, " goes with --offload");
 }
 
+static llvm::Error readBytes(llvm::StringRef name, llvm::StringRef text,
+                             std::optional<int64_t> &bytes) {
+  // A sum over micro-batches can be counted.
+  constexpr int64_t most = int64_t(1) << 40;
+  std::optional<option::Amount> amount = option::readAmount(text);
+  if (!amount || !amount->isBytes || amount->number > most)
+    return option::fail("--", name,
+                        " expects bytes such as 800MB or 1.5GiB, 1 "
+                        "TiB at most, but got '",
+                        text::shortened(text, 48), "'");
+  bytes = amount->number;
+  return llvm::Error::success();
+}
+
+static llvm::Error readStash(llvm::StringRef name, llvm::StringRef text,
+                             ListOptions &options) {
+  return readBytes(name, text, options.sizes.stash);
+}
+
+static llvm::Error readWeightStash(llvm::StringRef name, llvm::StringRef text,
+                                   ListOptions &options) {
+  if (!options.sizes.stash)
+    return option::fail("--", name, " goes with --stash");
+  return readBytes(name, text, options.sizes.weightStash);
+}
+
 static llvm::Error readExchangeTime(llvm::StringRef name, llvm::StringRef text,
                                     ListOptions &options) {
   std::optional<double> time;
@@ -125,6 +152,12 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
          "rank's share of the model, as to sum gradients of which each keeps "
          "a part, or to gather weights; sums that all keep take twice as long"},
         option::ifGiven(readExchangeTime)},
+       {{"stash", "BYTES",
+         "What a rank keeps of a micro-batch from F to B or I: 800MB, 1.5GiB"},
+        option::ifGiven(readStash)},
+       {{"weight-stash", "BYTES",
+         "With --stash: what W still needs behind I (default: all)"},
+        option::ifGiven(readWeightStash)},
        {{"offload", "SHARE",
          "Stashes that live in the host's memory from their forward to their "
          "backward: none, auto (as many as copies bring back in time), or at "
@@ -245,9 +278,12 @@ static void printDrawing(const SimulatedSchedule &simulated) {
                                   time(figures.exposed));
   llvm::outs() << llvm::formatv(
       "    with {0}: step {1}, busiest rank {2}, span {3}, bubble {4:F1} %, at "
-      "most {5} stage stashes on a rank, {6} messages\n",
+      "most {5} stage stashes{6} on a rank, {7} messages\n",
       simulated.times, time(figures.step), time(figures.busiest),
       time(figures.span), 100 * figures.bubble, figures.stashes,
+      figures.stashBytes > 0
+          ? " and " + codegen::formatBytes(figures.stashBytes)
+          : "",
       figures.messages);
 }
 

@@ -6,6 +6,7 @@
 
 #include "tools/pipewright/SimulatedSchedule.h"
 
+#include "codegen/plan/Plan.h"
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/WorkOrder.h"
 #include "passes/schedules/files/FilePolicy.h"
@@ -77,6 +78,25 @@ ScheduleOptions tool::sizedOptions(const PolicyChoice &choice,
 // One
 //===----------------------------------------------------------------------===//
 
+/// What stages keep: equal parts of what ranks do of one copy of the model.
+static void setStashes(SimulatedSchedule &result, const ScheduleSizes &sizes) {
+  if (!sizes.stash)
+    return;
+  const Schedule &schedule = result.schedule;
+  auto part = [&](int64_t bytes) {
+    return bytes * schedule.ranks / (schedule.stages / schedule.copies);
+  };
+  for (StageCosts &stage : result.costs.stages) {
+    stage.stashBytes = part(*sizes.stash);
+    stage.weightStashBytes = sizes.weightStash ? part(*sizes.weightStash) : -1;
+    stage.keptBytes = -1;
+  }
+  result.times += ", stash " + codegen::formatBytes(*sizes.stash);
+  if (sizes.weightStash)
+    result.times +=
+        ", of which W needs " + codegen::formatBytes(*sizes.weightStash);
+}
+
 /// What the tasks of the placed stages take.
 static llvm::Error setCosts(SimulatedSchedule &result,
                             const ScheduleTimes &times) {
@@ -147,6 +167,7 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
   result.schedule = std::move(*shape);
   if (llvm::Error error = setCosts(result, times))
     return refuse("{0}: {1}", named.name, llvm::toString(std::move(error)));
+  setStashes(result, sizes);
   options.costs = &result.costs;
   llvm::Expected<Schedule> schedule = named.choice->build(options);
   if (!schedule)

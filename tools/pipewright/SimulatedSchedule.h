@@ -33,6 +33,8 @@ struct ScheduleSizes {
   std::optional<schedules::Sharding> sharding;
   /// The share of its stashes that a rank may have on its host.
   double offload = 0;
+  /// Bytes of a rank's whole stash of a micro-batch, and what W needs of it.
+  std::optional<int64_t> stash, weightStash;
 };
 
 /// What tasks and links take; where nothing is given, what a file says of

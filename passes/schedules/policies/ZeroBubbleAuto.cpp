@@ -3,8 +3,10 @@
 // Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024 (arXiv 2401.10241),
 // the automatic scheduler: given what tasks and messages take and how many
 // stashes fit, an order with split backwards. `zb-1p` has room for P stashes
-// on every rank, as 1F1B on its first; `zb-2p` for twice as many. 3 ranks, 6
-// micro-batches, F, I and W alike, `zb-1p` above `zb-2p`:
+// on every rank, as 1F1B on its first; `zb-2p` for twice as many. Where it is
+// known how large stashes are, the room is the bytes of as many: I frees what W
+// does not read, which makes room for more. 3 ranks, 6 micro-batches, F, I and
+// W alike, `zb-1p` above `zb-2p`:
 //
 //   rank 0 | F0 F1 F2       I0 W0 F3 I1 W1 F4 I2 W2 F5 I3 W3 I4 W4 I5 W5
 //   rank 1 |    F0 F1 F2 I0 W0 I1 W1 F3 I2 W2 F4 I3 W3 F5 I4 W4 I5 W5
@@ -26,9 +28,10 @@
 // ways are tried, and beside them the handmade orders `zb-h1` and `zb-h2` where
 // their stashes fit (on 16 and 32 ranks the paper's bubble rates of `zb-1p` are
 // those of `zb-h1`), and the shortest step wins; of equal ones, the one with
-// the shortest span. The paper then improves the result by integer programming,
-// which its authors' program leaves out by default, and so do we. For large
-// schedules the choice is made on fewer micro-batches.
+// the shortest span, which is what the paper compares. The paper then improves
+// the result by integer programming, which its authors' program leaves out by
+// default, and so do we. For large schedules the choice is made on fewer
+// micro-batches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,6 +40,10 @@
 #include "passes/schedules/ListScheduler.h"
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/policies/OneStagePerRank.h"
+#include "passes/schedules/policies/Switch.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <limits>
@@ -178,14 +185,16 @@ public:
                         "the span if M >= 2P-1";
   }
   llvm::StringRef memoryFormula() const override {
-    return share == 1 ? "min(P, M) stashes on every rank"
-                      : "min(2P, M) stashes on every rank";
+    return share == 1 ? "min(P, M) stashes on every rank, or their bytes"
+                      : "min(2P, M) stashes on every rank, or their bytes";
   }
   ScheduleOptions example() const override { return {3, 3, 6}; }
   bool splitsBackward() const override { return true; }
   llvm::ArrayRef<PolicyParameter> parameters() const override {
     static constexpr PolicyParameter all[] = {
-        {"limit", "most stashes of a rank's share of the model at a time"}};
+        {"limit", "most stashes of a rank's share of the model at a time"},
+        {"span", "of what was tried, the shortest span instead of the shortest "
+                 "step: for steps that follow each other without a barrier"}};
     return all;
   }
 
@@ -217,6 +226,8 @@ protected:
     if (int64_t limit = limitOf(options); limit < 1)
       return refuse("{0} needs a limit of at least 1 stash, but got {1}",
                     name(), limit);
+    if (llvm::Error error = checkSwitch(*this, options, "span"))
+      return std::move(error);
     return placeOneStagePerRank(options);
   }
 
@@ -227,6 +238,7 @@ private:
   int64_t limitOf(const ScheduleOptions &options) const {
     return options.parameter("limit", share * options.ranks);
   }
+  std::vector<RankLimit> roomOf(const ScheduleOptions &options) const;
   std::optional<double> timeOf(int64_t idleSlots,
                                const ScheduleOptions &options,
                                const UnitTimes &times) const {
@@ -273,6 +285,24 @@ ZeroBubbleAuto::waysFor(const ScheduleOptions &options) const {
   return ways;
 }
 
+/// A limit of the user's is one of stashes; that of the policy is one of bytes,
+/// where I frees some.
+std::vector<RankLimit>
+ZeroBubbleAuto::roomOf(const ScheduleOptions &options) const {
+  const int64_t most = limitOf(options);
+  std::vector<RankLimit> room(options.ranks, {most});
+  if (!options.costs || options.parameter("limit", 0) > 0)
+    return room;
+  for (auto [limit, stage] : llvm::zip_equal(room, options.costs->stages)) {
+    const bool frees = stage.weightStashBytes >= 0 &&
+                       stage.weightStashBytes < stage.stashBytes;
+    if (int64_t bytes = 0;
+        frees && !llvm::MulOverflow(most, stage.stashBytes, bytes))
+      limit = {-1, bytes};
+  }
+  return room;
+}
+
 llvm::Expected<Schedule>
 ZeroBubbleAuto::orderWith(const Way &way, const Schedule &frame,
                           const ScheduleOptions &options, double most) const {
@@ -290,7 +320,7 @@ ZeroBubbleAuto::orderWith(const Way &way, const Schedule &frame,
   list.costs = options.costs;
   list.edges = options.edges;
   list.splitsBackward = true;
-  list.limits.assign(options.ranks, {limitOf(options)});
+  list.limits = roomOf(options);
   list.most = most;
   ZeroBubbleRule rule(way.knobs, options.ranks);
   Schedule schedule = frame;
@@ -310,15 +340,17 @@ ZeroBubbleAuto::chooseWay(Schedule frame,
   TaskCosts uniform = TaskCosts::uniform(frame.stages, 1, 2);
   const TaskCosts &costs = options.costs ? *options.costs : uniform;
   Way best;
-  // Step, span, number.
+  const bool bySpan = isOn(options, "span");
+  // Step and span, or span and step; number.
   std::tuple<double, double, size_t> least{
       std::numeric_limits<double>::infinity(), 0, 0};
   // Handmade orders are at hand, and the others need not be slower.
   const std::vector<Way> ways = waysFor(options);
   for (size_t number = ways.size(); number-- > 0;) {
     const Way &way = ways[number];
-    llvm::Expected<Schedule> schedule =
-        orderWith(way, frame, options, std::get<0>(least) * kListRounding);
+    const double most = bySpan ? std::numeric_limits<double>::infinity()
+                               : std::get<0>(least) * kListRounding;
+    llvm::Expected<Schedule> schedule = orderWith(way, frame, options, most);
     if (!schedule)
       return schedule.takeError();
     if (schedule->order.empty())
@@ -329,8 +361,10 @@ ZeroBubbleAuto::chooseWay(Schedule frame,
         simulate(*schedule, costs, options.edges);
     if (!simulation)
       return simulation.takeError();
-    const std::tuple time{simulation->globalStepTime, simulation->spanStepTime,
-                          number};
+    std::tuple time{simulation->globalStepTime, simulation->spanStepTime,
+                    number};
+    if (bySpan)
+      std::swap(std::get<0>(time), std::get<1>(time));
     if (time < least) {
       least = time;
       best = way;
