@@ -33,7 +33,8 @@ class Model:
         with open(Path(folder, self.WEIGHTS), "wb") as file:
             if deviation:
                 # A period that no row of a weight has.
-                block = array.array("f", (random.Random(0).gauss(0, deviation) for _ in range(65537))).tobytes()
+                draw = random.Random(0).gauss
+                block = array.array("f", (draw(0, deviation) for _ in range(65537))).tobytes()
                 for _ in range(0, self.largest, len(block)):
                     file.write(block)
             file.truncate(self.largest)
