@@ -104,12 +104,6 @@ double ConfigurationSearch::leastByOthers(const Prospect &prospect) const {
   return least;
 }
 
-/// Whether to simulate its schedules takes a second and more.
-static bool isLarge(const Configuration &one) {
-  constexpr int64_t fewPairs = 1 << 14;
-  return one.ranks * one.microBatches > fewPairs;
-}
-
 /// Whether a plan with no more recomputation and sharing, of as many ranks, has
 /// the step that was expected of it, so that more of these only takes longer.
 bool ConfigurationSearch::isDominated(const Prospect &prospect) const {
@@ -119,6 +113,30 @@ bool ConfigurationSearch::isDominated(const Prospect &prospect) const {
            a.schedule == b.schedule && a.zero <= b.zero &&
            other.mode <= prospect.mode && other.bound <= prospect.bound;
   });
+}
+
+/// What its memory depends on beside the size of micro-batches.
+static auto keyOfMemory(const Configuration &one) {
+  return std::tuple(one.ranks, one.replicas, one.zero, one.remat,
+                    one.recomputesEarly);
+}
+
+/// Whether it did not fit with smaller micro-batches.
+bool ConfigurationSearch::isTooLargeWithLess(const Configuration &one) const {
+  auto found = tooLargeFrom.find(keyOfMemory(one));
+  return found != tooLargeFrom.end() && found->second < one.microBatchSize;
+}
+
+/// Whether ranks that recompute each their own would have to need less
+/// than with any mode for all.
+bool ConfigurationSearch::isFarTooLarge(const Prospect &prospect,
+                                        int64_t limit) const {
+  constexpr double much = 1.1;
+  const Configuration &one = prospect.one;
+  auto found = leastOfModes.find({one.ranks, one.replicas, one.zero});
+  return prospect.mode == kEachRank && planned.empty() &&
+         found != leastOfModes.end() &&
+         static_cast<double>(found->second) > much * static_cast<double>(limit);
 }
 
 /// It cannot be compiled, whatever its size. Where no level of ZeRO can, none
@@ -179,7 +197,16 @@ void ConfigurationSearch::fail(const Prospect &prospect,
     ++slower;
   } else if (refusal.bytes) {
     ++tooLarge;
-    beyondLimit.insert({*refusal.bytes, prospect.one});
+    const Configuration &one = prospect.one;
+    beyondLimit.insert({*refusal.bytes, one});
+    if (planned.empty()) {
+      auto [size, isFirst] =
+          tooLargeFrom.try_emplace(keyOfMemory(one), one.microBatchSize);
+      size->second = std::min(size->second, one.microBatchSize);
+      auto [bytes, isLeast] = leastOfModes.try_emplace(
+          {one.ranks, one.replicas, one.zero}, *refusal.bytes);
+      bytes->second = std::min(bytes->second, *refusal.bytes);
+    }
     if (*refusal.bytes < leastBytes) {
       leastBytes = *refusal.bytes;
       reason = tellNeed("a rank needs at least", leastBytes,
@@ -250,6 +277,10 @@ void ConfigurationSearch::look(Prospect prospect) {
     push(std::move(prospect));
     return;
   }
+  if (isTooLargeWithLess(one)) {
+    ++tooLarge;
+    return;
+  }
   auto options = readCompileOptions(valuesOf(one), nullptr);
   if (!options) {
     refuse(prospect, llvm::toString(options.takeError()));
@@ -268,6 +299,10 @@ void ConfigurationSearch::look(Prospect prospect) {
   }
   if (isDominated(prospect)) {
     ++slower;
+    return;
+  }
+  if (isFarTooLarge(prospect, mostBytesOf(*options))) {
+    ++tooLarge;
     return;
   }
   tell(one);
@@ -325,7 +360,7 @@ void ConfigurationSearch::tell(const Configuration &next) const {
 /// whose estimates take long.
 std::set<ConfigurationSearch::Prospect>::iterator ConfigurationSearch::next() {
   auto first = prospects.begin();
-  if (!first->isEstimated && (!planned.empty() || !isLarge(first->one)))
+  if (!first->isEstimated && (!planned.empty() || !first->one.isLarge()))
     return first;
   auto best = prospects.end();
   for (auto each = first; each != prospects.end() && !isSlower(each->bound);

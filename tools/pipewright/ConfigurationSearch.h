@@ -69,6 +69,11 @@ struct Configuration {
 
   /// What is recomputed, and where else stashes are, for people.
   std::string memoryWords() const;
+  /// Whether to simulate its schedules takes a second and more.
+  bool isLarge() const {
+    constexpr int64_t fewPairs = 1 << 14;
+    return ranks * microBatches > fewPairs;
+  }
 };
 
 class ConfigurationSearch {
@@ -167,6 +172,8 @@ private:
                : std::numeric_limits<double>::infinity();
   }
   bool isSlower(double step) const;
+  bool isTooLargeWithLess(const Configuration &one) const;
+  bool isFarTooLarge(const Prospect &prospect, int64_t limit) const;
   void add(Configuration one);
   llvm::StringRef cutOf(const Configuration &one) const;
   void tell(const Configuration &next) const;
@@ -196,6 +203,14 @@ private:
   /// ZeRO: levels that cannot be compiled, and where each rank was to choose.
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> refused;
   std::set<std::tuple<int64_t, int64_t, int64_t>> withEachRank;
+  /// Where nothing was planned yet, by all but the size of micro-batches: the
+  /// least with which none of the schedules fits. More samples at a time are in
+  /// as many micro-batches on their way, or are all of the batch.
+  std::map<std::tuple<int64_t, int64_t, int64_t, std::string, bool>, int64_t>
+      tooLargeFrom;
+  /// By ranks, replicas and level of ZeRO: the least that a rank needs with any
+  /// mode of recomputation, of those that do not fit.
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> leastOfModes;
   /// By ranks, size of micro-batches, and level of ZeRO: where stashes on hosts
   /// were tried.
   std::set<std::tuple<int64_t, int64_t, int64_t>> withHosts;

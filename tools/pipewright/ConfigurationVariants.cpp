@@ -97,10 +97,17 @@ std::string ConfigurationSearch::smallestPlan() {
     return true;
   };
   int tried = 0;
-  for (auto [bytes, one] : beyondLimit) {
+  // Plans of few tasks are made in little time.
+  std::vector<Configuration> ways;
+  for (bool isLarge : {false, true})
+    for (const Configuration &one : llvm::make_second_range(beyondLimit))
+      if (one.isLarge() == isLarge)
+        ways.push_back(one);
+  for (Configuration &one : ways) {
     // `auto` recomputes no more than a limit asks for. A choice of schedules
-    // takes the fastest, whatever it keeps, so 1f1b stands for it.
-    if (one.remat == "auto")
+    // takes the fastest, whatever it keeps, so 1f1b stands for it. With larger
+    // micro-batches no less is needed, though less may be known of them.
+    if (one.remat == "auto" || isTooLargeWithLess(one))
       continue;
     if (!decidesByRank(one))
       one.schedule = "1f1b";
@@ -137,6 +144,8 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   }
   Compilation *compilation = opened(*options);
   if (!compilation)
+    return false;
+  if (whyNothingFits(compilation->module(), *options).isOne())
     return false;
   tell(one);
   if (estimatesFirst &&

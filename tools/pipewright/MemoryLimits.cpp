@@ -29,6 +29,21 @@ double pipewright::tool::leastCopies(const CompileOptions &given) {
                       (given.zero >= 1 ? parts : 1);
 }
 
+/// What copies of the weights of one of a rank's stages take beside parts of
+/// all, in copies of all of the rank's: its gradients are whole in its backward
+/// and its weights in any task.
+static double leastOfWholeStage(const CompileOptions &options) {
+  if (options.zero < 2 || options.replicas == 1)
+    return 0;
+  const int64_t ranks = options.pipelines.scheduled.ranks;
+  int64_t stages = std::max<int64_t>(options.pipelines.staged.stages, ranks);
+  for (int64_t choice : options.stageChoices)
+    stages = std::max(stages, choice);
+  const double weights = options.precision == Precision::BF16 ? 0.5 : 1;
+  return (options.zero >= 3 ? 1 + weights : 1) * static_cast<double>(ranks) /
+         static_cast<double>(stages);
+}
+
 /// What weights, gradients and states take at least, on all ranks of a replica.
 static int64_t leastFixedBytes(ModuleOp imported,
                                const CompileOptions &options) {
@@ -40,8 +55,9 @@ static int64_t leastFixedBytes(ModuleOp imported,
     if (weight.getRole() == nn::WeightRole::Parameter &&
         read.contains(weight.getSymNameAttr()))
       parameters += pipe::byteSize(weight.getTensorType());
-  return static_cast<int64_t>(leastCopies(options) *
-                              static_cast<double>(parameters));
+  return static_cast<int64_t>(
+      (leastCopies(options) + leastOfWholeStage(options)) *
+      static_cast<double>(parameters));
 }
 
 int64_t pipewright::tool::mostBytesOf(const CompileOptions &options) {

@@ -4,11 +4,14 @@
 
 #include "passes/pipe/staged/StageAssignment.h"
 #include "passes/pipe/staged/StageWords.h"
+#include "passes/schedules/StashMeter.h"
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/step/CostModel.h"
 #include "passes/step/Stages.h"
 
 #include "mlir/Pass/PassManager.h"
+
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -210,6 +213,35 @@ ModelStages::freeBytes(const StagedModel &model,
   for (double &rank : bytes)
     rank = (static_cast<double>(mostBytes) - rank) / model.keptSlack;
   return bytes;
+}
+
+std::shared_ptr<const KeptPairs>
+ModelStages::keptPairs(const StagedModel &model,
+                       const schedules::PolicyChoice &policy,
+                       const std::string &schedule) const {
+  const schedules::ScheduleOptions sizes = policy.with(sizesOf(model));
+  if (policy->plansWithTimes() || policy->stashLimit(sizes) ||
+      sizes.offload > 0)
+    return nullptr;
+  auto [entry, isNew] = known.pairs.try_emplace(
+      llvm::formatv("{0} {1} {2} {3}", schedule, sizes.ranks, sizes.stages,
+                    sizes.microBatches));
+  if (!isNew)
+    return entry->second;
+  llvm::Expected<schedules::Schedule> order = policy->build(sizes);
+  if (!order) {
+    llvm::consumeError(order.takeError());
+    return nullptr;
+  }
+  auto result = std::make_shared<KeptPairs>();
+  for (const std::vector<schedules::Task> &tasks : order->order) {
+    schedules::StashMeter meter(*order, model.costs);
+    for (size_t position = 0; position < tasks.size(); ++position)
+      meter.runAt(tasks, position);
+    result->most.push_back(meter.peakInFlight());
+  }
+  result->places = std::move(order->rankOfStage);
+  return entry->second = std::move(result);
 }
 
 std::shared_ptr<const TimedSchedule>

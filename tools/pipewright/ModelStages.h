@@ -54,6 +54,13 @@ struct TimedSchedule {
   schedules::Placement places;
 };
 
+/// What a schedule keeps, whatever its tasks take.
+struct KeptPairs {
+  /// By rank, the most pairs of stage and micro-batch at a time.
+  std::vector<int64_t> most;
+  schedules::Placement places;
+};
+
 /// What was found out of a model, by what for: other plans of it, on the same
 /// machine, may need that as well.
 struct StagedModels {
@@ -63,6 +70,8 @@ struct StagedModels {
   /// Of stages that were made for any number of ranks and replicas.
   std::map<std::string, std::vector<schedules::StageCosts>> costs;
   std::map<std::string, std::shared_ptr<const TimedSchedule>> schedules;
+  /// By schedule and sizes.
+  std::map<std::string, std::shared_ptr<const KeptPairs>> pairs;
 };
 
 /// Fails where there is more than one mode of recomputation, and not one for
@@ -104,6 +113,12 @@ public:
   timesOf(const StagedModel &model, bool splits,
           const schedules::PolicyChoice &policy, const std::string &schedule,
           schedules::BuiltSchedules &built);
+
+  /// Of an order that does not depend on times, at no cost of a simulation;
+  /// null where times or moves decide.
+  std::shared_ptr<const KeptPairs>
+  keptPairs(const StagedModel &model, const schedules::PolicyChoice &policy,
+            const std::string &schedule) const;
 
 private:
   void setOptions(StagedPipelineOptions &staged, int64_t stages, bool splits,

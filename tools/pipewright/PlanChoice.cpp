@@ -85,6 +85,8 @@ private:
   }
   int64_t fullestOf(const StagedModel &model, const TimedSchedule &schedule,
                     double share) const;
+  std::optional<int64_t> leastOf(const Candidate &candidate) const;
+  bool keepsTooMuch(Candidate &candidate) const;
   std::shared_ptr<const TimedSchedule> fastestNamed(const Candidate &choice);
   /// Puts it back with what a simulation says, where it may fit.
   void simulate(Candidate candidate);
@@ -204,6 +206,51 @@ int64_t PlanChooser::fullestOf(const StagedModel &model,
   return static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
 }
 
+/// What the fullest rank takes at least, before a simulation; none where its
+/// order depends on times.
+std::optional<int64_t> PlanChooser::leastOf(const Candidate &candidate) const {
+  const StagedModel &model = *candidate.model;
+  auto pairs = models.keptPairs(model, candidate.policy, candidate.schedule);
+  if (!pairs)
+    return std::nullopt;
+  // Of the stages of a rank, any may be what is kept.
+  std::vector<int64_t> smallest(pairs->most.size(), unlimited);
+  for (auto [stage, rank] : llvm::enumerate(pairs->places)) {
+    const schedules::StageCosts &costs =
+        model.costs.stages[stage % model.costs.stages.size()];
+    int64_t kept = costs.stashBytes;
+    for (int64_t part : {costs.weightStashBytes, costs.keptBytes})
+      if (part >= 0)
+        kept = std::min(kept, part);
+    smallest[rank] = std::min(smallest[rank], kept);
+  }
+  std::vector<double> bytes = models.fixedBytes(model, pairs->places);
+  for (auto [all, most, kept] : llvm::zip_equal(bytes, pairs->most, smallest))
+    all += model.keptSlack * static_cast<double>(most * kept);
+  return static_cast<int64_t>(*llvm::max_element(bytes));
+}
+
+/// Whether it is known not to fit before a simulation that takes seconds. One
+/// that plans with times needs about as much as others.
+bool PlanChooser::keepsTooMuch(Candidate &candidate) const {
+  constexpr int64_t manyPairs = 1 << 14;
+  if (mostBytes == unlimited ||
+      candidate.model->stages * options.microBatches < manyPairs)
+    return false;
+  if (auto least = leastOf(candidate)) {
+    candidate.leastBytes = *least;
+    return *least > mostBytes;
+  }
+  if (!candidate.policy->plansWithTimes())
+    return false;
+  candidate.leastBytes = unlimited;
+  for (const Candidate &other : named)
+    if (other.model == candidate.model && other.splits == candidate.splits)
+      if (auto least = leastOf(other))
+        candidate.leastBytes = std::min(candidate.leastBytes, *least);
+  return candidate.leastBytes < unlimited && candidate.leastBytes > mostBytes;
+}
+
 /// Of schedules that are known by name, where one that chooses would find its
 /// own; null if there is none.
 std::shared_ptr<const TimedSchedule>
@@ -221,6 +268,11 @@ PlanChooser::fastestNamed(const Candidate &choice) {
 
 void PlanChooser::simulate(Candidate candidate) {
   const StagedModel &model = *candidate.model;
+  if (keepsTooMuch(candidate)) {
+    leastRefused = std::min(leastRefused, candidate.step);
+    refuseForMemory(candidate);
+    return;
+  }
   // What is faster than all that have names needs about as much as the fastest
   // of them, and planning it takes long.
   if (candidate.policy->isChoice() && mostBytes < unlimited)
