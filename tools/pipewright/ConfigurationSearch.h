@@ -159,6 +159,7 @@ private:
   void tryCuts();
   void tryHosts();
   bool planVariant(const Configuration &one, bool estimatesFirst);
+  std::vector<Configuration> smallestWays() const;
   std::string smallestPlan();
   /// Whether memory does not matter.
   bool isForSpeed() const { return wanted.pareto.empty() && !hasLimit; }

@@ -60,6 +60,35 @@ void ConfigurationSearch::tryHosts() {
   }
 }
 
+/// Of the ways that do not fit, those that need least by what is known, one for
+/// each number of ranks and replicas; of equals, what recomputes most. Those of
+/// few tasks come first, as they are planned in little time.
+std::vector<Configuration> ConfigurationSearch::smallestWays() const {
+  std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, Configuration>> all;
+  for (const auto &[bytes, one] : beyondLimit) {
+    // `auto` recomputes no more than a limit asks for. With larger
+    // micro-batches no less is needed, though less may be known of them.
+    if (one.remat == "auto" || isTooLargeWithLess(one) ||
+        one.recomputesEarly != given.isSet("early-recompute"))
+      continue;
+    auto [place, isFirst] =
+        all.try_emplace({one.ranks, one.replicas}, bytes, one);
+    if (!isFirst && bytes == place->second.first)
+      place->second.second = one;
+  }
+  std::multimap<std::pair<bool, int64_t>, Configuration> sorted;
+  for (const auto &[bytes, one] : llvm::make_second_range(all))
+    sorted.insert({{one.isLarge(), bytes}, one});
+  std::vector<Configuration> ways;
+  for (Configuration &one : llvm::make_second_range(sorted)) {
+    // A choice of schedules takes the fastest, whatever it keeps.
+    if (!decidesByRank(one))
+      one.schedule = "1f1b";
+    ways.push_back(one);
+  }
+  return ways;
+}
+
 /// Where nothing fits: what would, in words. What a rank needs at least is a
 /// bound, so a few of the ways with the least are planned as if there were no
 /// limit.
@@ -85,7 +114,7 @@ std::string ConfigurationSearch::smallestPlan() {
     if (auto plan = compilation->planQuietly(
             *options, refusal, std::numeric_limits<double>::infinity());
         succeeded(plan))
-      if (Configuration found = summaryOf(one, *plan, *compilation);
+      if (const Configuration found = summaryOf(one, *plan, *compilation);
           !best || found.arenaBytes < best->arenaBytes) {
         best = found;
         isForMachine = llvm::all_of(
@@ -97,24 +126,19 @@ std::string ConfigurationSearch::smallestPlan() {
     return true;
   };
   int tried = 0;
-  // Plans of few tasks are made in little time.
-  std::vector<Configuration> ways;
-  for (bool isLarge : {false, true})
-    for (const Configuration &one : llvm::make_second_range(beyondLimit))
-      if (one.isLarge() == isLarge)
-        ways.push_back(one);
-  for (Configuration &one : ways) {
-    // `auto` recomputes no more than a limit asks for. A choice of schedules
-    // takes the fastest, whatever it keeps, so 1f1b stands for it. With larger
-    // micro-batches no less is needed, though less may be known of them.
-    if (one.remat == "auto" || isTooLargeWithLess(one))
-      continue;
-    if (!decidesByRank(one))
-      one.schedule = "1f1b";
+  for (const Configuration &one : smallestWays()) {
     tried += consider(one);
     if (tried == kSmallestOfInterest)
       break;
   }
+  // Which mode needs least is not known of bounds.
+  if (const std::optional<Configuration> known = best;
+      known && !given.isGiven("remat"))
+    for (llvm::StringRef mode : kRematModesByTime) {
+      Configuration one = *known;
+      if (std::exchange(one.remat, mode.str()) != mode)
+        consider(one);
+    }
   if (best && movesToHosts(*best)) {
     Configuration one = *best;
     one.offloads = true;
