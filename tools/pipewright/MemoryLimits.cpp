@@ -15,33 +15,41 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::tool;
 
-double pipewright::tool::leastCopies(const CompileOptions &given) {
-  const int64_t states = given.optimizer.keptStates().size();
-  const auto parts = static_cast<double>(given.replicas);
-  // Where bf16 copies are read, a replica needs of f32 only its part.
-  double copies = given.zero >= 3 ? 1 / parts
-                  : given.zero >= 1 && given.precision == Precision::BF16
-                      ? 0.5 + 1 / parts
-                      : 1;
-  copies += given.zero >= 2 ? 1 / parts : 1;
+/// Of a level of ZeRO, for weights that replicas share in so many parts and for
+/// ranks with so many stages.
+static double leastCopiesOf(int64_t zero, double parts, double stages,
+                            const CompileOptions &given) {
+  const bool isRounded = given.precision == Precision::BF16;
+  const auto states = static_cast<double>(given.optimizer.keptStates().size());
+  // Where bf16 copies are read, a replica needs of f32 only its part. Weights
+  // of a stage are whole in its tasks, gradients in its backwards.
+  const double weights = zero >= 3
+                             ? 1 / parts + (isRounded ? 0.5 : 1) / stages
+                             : (zero >= 1 && isRounded ? 0.5 + 1 / parts : 1);
+  const double gradients = zero >= 2 ? 1 / stages : 1;
   // Matrices lack a state that others have.
-  return copies + (given.optimizer.takesMatrices() ? 1 : states) /
-                      (given.zero >= 1 ? parts : 1);
+  return weights + gradients +
+         (given.optimizer.takesMatrices() ? 1 : states) /
+             (zero >= 1 ? parts : 1);
 }
 
-/// What copies of the weights of one of a rank's stages take beside parts of
-/// all, in copies of all of the rank's: its gradients are whole in its backward
-/// and its weights in any task.
-static double leastOfWholeStage(const CompileOptions &options) {
-  if (options.zero < 2 || options.replicas == 1)
-    return 0;
+double pipewright::tool::leastCopies(const CompileOptions &given,
+                                     double stagesOfRank) {
+  const auto parts = static_cast<double>(given.replicas);
+  // A level shares no more than those below it where ranks have few stages.
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t level = 0; level <= given.zero; ++level)
+    least = std::min(least, leastCopiesOf(level, parts, stagesOfRank, given));
+  return least;
+}
+
+/// The most stages that a rank may get.
+static double mostStagesOfRank(const CompileOptions &options) {
   const int64_t ranks = options.pipelines.scheduled.ranks;
   int64_t stages = std::max<int64_t>(options.pipelines.staged.stages, ranks);
   for (int64_t choice : options.stageChoices)
     stages = std::max(stages, choice);
-  const double weights = options.precision == Precision::BF16 ? 0.5 : 1;
-  return (options.zero >= 3 ? 1 + weights : 1) * static_cast<double>(ranks) /
-         static_cast<double>(stages);
+  return static_cast<double>(stages) / static_cast<double>(ranks);
 }
 
 /// What weights, gradients and states take at least, on all ranks of a replica.
@@ -55,9 +63,8 @@ static int64_t leastFixedBytes(ModuleOp imported,
     if (weight.getRole() == nn::WeightRole::Parameter &&
         read.contains(weight.getSymNameAttr()))
       parameters += pipe::byteSize(weight.getTensorType());
-  return static_cast<int64_t>(
-      (leastCopies(options) + leastOfWholeStage(options)) *
-      static_cast<double>(parameters));
+  return static_cast<int64_t>(leastCopies(options, mostStagesOfRank(options)) *
+                              static_cast<double>(parameters));
 }
 
 int64_t pipewright::tool::mostBytesOf(const CompileOptions &options) {

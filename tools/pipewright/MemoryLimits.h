@@ -37,8 +37,8 @@ int64_t fullestArena(mlir::ModuleOp allocated);
 Refusal whyNothingFits(mlir::ModuleOp imported, const CompileOptions &options);
 
 /// What a byte of a parameter in f32 takes at least on each rank that has it,
-/// with its gradient and its states.
-double leastCopies(const CompileOptions &given);
+/// with its gradient and its states: on average, of ranks with so many stages.
+double leastCopies(const CompileOptions &given, double stagesOfRank);
 
 /// The limit of the rank that may have most, in bytes.
 int64_t mostBytesOf(const CompileOptions &options);

@@ -198,11 +198,15 @@ std::vector<double>
 ModelStages::fixedBytes(const StagedModel &model,
                         const schedules::Placement &places) const {
   std::vector<double> bytes(options.pipelines.scheduled.ranks, 0);
-  const double copies = leastCopies(options);
-  for (auto [stage, rank] : llvm::enumerate(places))
-    bytes[rank] +=
-        copies * static_cast<double>(
-                     model.weightBytes[stage % model.weightBytes.size()]);
+  std::vector<double> stages(bytes.size(), 0);
+  for (auto [stage, rank] : llvm::enumerate(places)) {
+    bytes[rank] += static_cast<double>(
+        model.weightBytes[stage % model.weightBytes.size()]);
+    ++stages[rank];
+  }
+  for (auto [all, number] : llvm::zip_equal(bytes, stages))
+    if (number > 0)
+      all *= leastCopies(options, number);
   return bytes;
 }
 

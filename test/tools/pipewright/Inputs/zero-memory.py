@@ -25,18 +25,25 @@ EXPECTED = {
 def main():
     model = Decoder(8, 64, 2, 32).write(sys.argv[1])
     for (precision, level), (whole, part, stage) in EXPECTED.items():
+        common = ["pipewright", "plan", model, "--json", "--loss", "mse", "--optimizer", "adamw", "--precision",
+                  precision, "--loops", "8", "--schedule", "breadth-first", "--zero", str(level)]
         plan = json.loads(subprocess.run(
-            ["pipewright", "plan", model, "--json", "--loss", "mse", "--optimizer", "adamw", "--precision", precision,
-             "--loops", "8", "--schedule", "breadth-first", "--micro-batches", "2", "--micro-batch-size", "1",
-             "--data-parallel", str(REPLICAS), "--zero", str(level)],
+            [*common, "--micro-batches", "2", "--micro-batch-size", "1", "--data-parallel", str(REPLICAS)],
             check=True, capture_output=True, text=True).stdout)
         padding = 128 // 4 * REPLICAS if level else 1
         parameters = [-(-each["parameters"] // padding) * padding for each in plan["stages"]]
         memory = plan["ranks"][0]["memory"]
         found = sum(memory.get(name, 0) for name in ("weights", "bf16 weights", "gradients", "optimizer state"))
         expected = (whole + part / REPLICAS) * sum(parameters) + stage * max(parameters)
+        # Within its own bytes a search finds it.
+        limit = plan["ranks"][0]["arena_bytes"]
+        search = subprocess.run(
+            [*common, "--remat", "none", "--search", "--ranks", "1", "--workers", str(REPLICAS), "--batch",
+             str(2 * REPLICAS), "--micro-batch-size", "1", "--memory-limit", f"{limit}B"],
+            capture_output=True, text=True)
         print(f"{precision} ZeRO-{level}: {whole} P + {part} P/D + {stage} S: {found:,}"
-              + ("" if found == expected else f", but expected {expected:,.0f}"))
+              + ("" if found == expected else f", but expected {expected:,.0f}")
+              + ("" if search.returncode == 0 else f", not found by a search: {search.stderr.strip()}"))
 
 
 main()
