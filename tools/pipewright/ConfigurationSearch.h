@@ -155,6 +155,7 @@ private:
   bool movesToHosts(const Configuration &one) const {
     return one.ranks > 1 && !given.isGiven("offload");
   }
+  bool mayFit(const Configuration &one);
   bool tryOffload(Configuration one);
   void tryCuts();
   void tryHosts();

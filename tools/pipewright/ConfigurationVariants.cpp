@@ -169,8 +169,6 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   Compilation *compilation = opened(*options);
   if (!compilation)
     return false;
-  if (whyNothingFits(compilation->module(), *options).isOne())
-    return false;
   tell(one);
   if (estimatesFirst &&
       compilation->estimateStep(*options, mostOfInterest).least >
@@ -208,6 +206,18 @@ void ConfigurationSearch::tryEach(
       planVariant(one, /*estimatesFirst=*/false);
 }
 
+/// Whether weights, their gradients and states leave room for anything.
+bool ConfigurationSearch::mayFit(const Configuration &one) {
+  auto options = readCompileOptions(valuesOf(one), nullptr);
+  if (!options) {
+    llvm::consumeError(options.takeError());
+    return false;
+  }
+  Compilation *compilation = opened(*options);
+  return compilation &&
+         !whyNothingFits(compilation->module(), *options).isOne();
+}
+
 /// Beside one that recomputes, one with stashes on hosts and the least
 /// recomputation with which it fits. To choose among all schedules again would
 /// take long. Whether that was tried.
@@ -217,6 +227,8 @@ bool ConfigurationSearch::tryOffload(Configuration one) {
     return false;
   one.offloads = true;
   one.recomputesEarly = false;
+  if (!mayFit(one))
+    return false;
   if (one.schedule == "auto") {
     one.loops = one.stages / one.ranks;
     one.schedule = one.loops > 1 ? "interleaved" : "1f1b";
