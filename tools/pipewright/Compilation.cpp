@@ -363,14 +363,15 @@ FailureOr<codegen::Plan> Compilation::makePlan() {
 }
 
 StepEstimate Compilation::estimateStep(const CompileOptions &others,
-                                       double enough) {
+                                       double enough, bool hasPlan) {
   std::string why;
   auto quiet = keepQuiet(context.get(), why);
   takeOver(others);
   options.pipelines.setDraft(true);
   DictionaryAttr attributes = module()->getAttrDictionary();
   setAttributes();
-  StepEstimate estimate = tool::estimateStep(module(), options, enough, staged);
+  StepEstimate estimate =
+      tool::estimateStep(module(), options, enough, hasPlan, staged);
   module()->setAttrs(attributes);
   if (!estimate.why.isOne())
     estimate.why = {why, {}};

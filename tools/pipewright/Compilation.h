@@ -63,7 +63,8 @@ public:
   }
   /// What the fastest plan under these options takes at least, as PlanChoice.h
   /// says.
-  StepEstimate estimateStep(const CompileOptions &others, double enough);
+  StepEstimate estimateStep(const CompileOptions &others, double enough,
+                            bool hasPlan);
   /// The plan of the allocated level.
   mlir::FailureOr<codegen::Plan> makePlan();
   /// Runs passes on a module, with the instrumentation that was asked for.

@@ -171,7 +171,8 @@ void ConfigurationSearch::estimate(Prospect prospect,
   double enough = stepToBeat() * 1.03;
   if (!std::isfinite(enough))
     enough = prospect.bound * 1.15;
-  const StepEstimate estimate = compilation.estimateStep(options, enough);
+  const StepEstimate estimate =
+      compilation.estimateStep(options, enough, !planned.empty());
   const Configuration &one = prospect.one;
   double &pass = passes[one.microBatchSize];
   pass = std::max(pass, estimate.pass);
@@ -260,7 +261,8 @@ void ConfigurationSearch::addEachRank(Configuration one,
   Prospect prospect{std::move(one), kEachRank};
   prospect.bound =
       compilation
-          .estimateStep(*unlimited, std::numeric_limits<double>::infinity())
+          .estimateStep(*unlimited, std::numeric_limits<double>::infinity(),
+                        /*hasPlan=*/true)
           .least;
   prospect.isEstimated = true;
   // What it has to recompute is not in the bound.

@@ -171,8 +171,8 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
     return false;
   tell(one);
   if (estimatesFirst &&
-      compilation->estimateStep(*options, mostOfInterest).least >
-          mostOfInterest)
+      compilation->estimateStep(*options, mostOfInterest, !planned.empty())
+              .least > mostOfInterest)
     return false;
   Refusal refusal;
   auto plan = compilation->planQuietly(*options, refusal, mostOfInterest);

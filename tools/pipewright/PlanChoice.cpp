@@ -69,6 +69,9 @@ public:
   StepEstimate estimate(double enough);
   /// Where nothing was chosen: why, if that is memory or the step to beat.
   Refusal reason() const;
+  /// Whether an order is built to see what it keeps before it is simulated: of
+  /// use where few fit.
+  bool looksAtMemoryFirst = false;
 
 private:
   void addCandidates(const std::shared_ptr<const StagedModel> &model,
@@ -234,7 +237,7 @@ std::optional<int64_t> PlanChooser::leastOf(const Candidate &candidate) const {
 /// that plans with times needs about as much as others.
 bool PlanChooser::keepsTooMuch(Candidate &candidate) const {
   constexpr int64_t manyPairs = 1 << 14;
-  if (mostBytes == unlimited ||
+  if (!looksAtMemoryFirst || mostBytes == unlimited ||
       candidate.model->stages * options.microBatches < manyPairs)
     return false;
   if (auto least = leastOf(candidate)) {
@@ -509,9 +512,10 @@ Refusal pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options,
 
 StepEstimate pipewright::tool::estimateStep(ModuleOp imported,
                                             const CompileOptions &options,
-                                            double enough,
+                                            double enough, bool hasPlan,
                                             StagedModels &known) {
-  return PlanChooser(imported, options, std::numeric_limits<double>::infinity(),
-                     known)
-      .estimate(enough);
+  PlanChooser chooser(imported, options,
+                      std::numeric_limits<double>::infinity(), known);
+  chooser.looksAtMemoryFirst = !hasPlan;
+  return chooser.estimate(enough);
 }
