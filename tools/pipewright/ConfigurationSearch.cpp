@@ -121,14 +121,17 @@ static auto keyOfMemory(const Configuration &one) {
                     one.recomputesEarly);
 }
 
-/// Whether it did not fit with smaller micro-batches.
+/// Whether it did not fit with smaller micro-batches. Of larger ones more may
+/// be on hosts in time.
 bool ConfigurationSearch::isTooLargeWithLess(const Configuration &one) const {
+  if (given.isGiven("offload"))
+    return false;
   auto found = tooLargeFrom.find(keyOfMemory(one));
   return found != tooLargeFrom.end() && found->second < one.microBatchSize;
 }
 
-/// Whether ranks that recompute each their own would have to need less
-/// than with any mode for all.
+/// Whether ranks that recompute each their own would have to need less than
+/// with any mode for all.
 bool ConfigurationSearch::isFarTooLarge(const Prospect &prospect,
                                         int64_t limit) const {
   constexpr double much = 1.1;
