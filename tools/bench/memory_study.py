@@ -10,9 +10,9 @@ recomputation and the smallest that any mode of --remat has are the ends of a ra
 plans for limits spread over it evenly, and so does the best of the modes before keep:N, all ranks
 alike. Each plan is compiled and run, two steps for its weights, which are compared with those of no
 recomputation bit by bit, and more for its time; what each rank has used is compared with the plan to
-the byte. Steps are predicted for the machine at hand. In each round all programs run in turn; what
-is printed of one is the median of its ratios to that of `none` in the same round, with the least and
-the greatest. Prints a Markdown table.
+the byte. Steps are predicted for the machine at hand. In each round all programs run some steps in
+turn. What is printed of one is the median of its steps by that of the steps of `none`, and in
+brackets the same of the shortest. Prints a Markdown table.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from pipetools.onnx_models import MODELS  # noqa: E402
 from pipetools.running import Failure, call, exit_with, find_pipewright  # noqa: E402
 
 UNIFORM = ["none", "pointwise", "every:1", "every:2", "full"]
-STEPS = 6
+STEPS = 4
 
 
 class Study:
@@ -53,37 +53,47 @@ class Study:
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def compile(self, name, remat):
-        """A program, its weights after two steps and whether its memory is as planned."""
         out = os.path.join(self.work, name)
         call([find_pipewright(), "compile", *self.options, "--remat", remat, "-o", out], "compile")
-        plan = self.plan("--remat", remat)
-        data = [word for name in plan["inputs"] for word in ("--data", f"{name}=random")]
-        weights = out + ".safetensors"
-        log = call([os.path.join(out, "train"), *data, "--steps", 2, "--lr", "0.01",
-                    "--threads-per-rank", 1, "--memory", "--save", weights], "train")
-        lines = re.findall(r"rank \d+: measured .*", log)
-        planned = len(lines) == self.arguments.ranks and all("as planned" in x for x in lines)
-        return out, weights, planned, [f"{name}=random" for name in plan["inputs"]]
+        inputs = self.plan("--remat", remat)["inputs"]
+        return Program(out, [f"{name}=random" for name in inputs], self.arguments.ranks)
 
     def run(self, modes):
         """By mode: whether weights and memory are as they should be, and the step by that of none."""
-        programs = {}
-        for number, mode in enumerate(modes):
-            programs[mode] = self.compile(f"program-{number}", mode)
-        base = programs["none"][1]
-        rounds = [{mode: self.seconds(out, data) for mode, (out, _, _, data) in programs.items()}
-                  for _ in range(self.arguments.rounds)]
-        cells = {}
-        for mode, (_, weights, planned, _) in programs.items():
-            ratios = [one[mode] / one["none"] for one in rounds]
-            cells[mode] = ["same" if filecmp.cmp(base, weights, shallow=False) else "DIFFER",
-                           "as planned" if planned else "OTHER",
-                           f"{statistics.median(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f})"]
-        return cells
+        programs = {mode: self.compile(f"program-{number}", mode)
+                    for number, mode in enumerate(modes)}
+        steps = {mode: [] for mode in programs}
+        for _ in range(self.arguments.rounds):
+            for mode, program in programs.items():
+                steps[mode] += program.seconds_of_steps()
 
-    def seconds(self, out, data):
-        cores = ",".join(map(str, range(self.arguments.ranks)))
-        return bench.step_seconds(out, STEPS, cores, data=data, warm_up=2)
+        def ratio(mode, of):
+            return f"{of(steps[mode]) / of(steps['none']):.3f}"
+
+        return {mode: ["same" if program.has_weights_of(programs["none"]) else "DIFFER",
+                       "as planned" if program.is_planned else "OTHER",
+                       f"{ratio(mode, statistics.median)} ({ratio(mode, min)})"]
+                for mode, program in programs.items()}
+
+
+class Program:
+    """Has its weights after two steps, and whether each rank has used what was planned."""
+
+    def __init__(self, out, data, ranks):
+        self.out, self.data, self.ranks = out, data, ranks
+        self.weights = out + ".safetensors"
+        words = [word for one in data for word in ("--data", one)]
+        log = call([os.path.join(out, "train"), *words, "--steps", 2, "--lr", "0.01",
+                    "--threads-per-rank", 1, "--memory", "--save", self.weights], "train")
+        lines = re.findall(r"rank \d+: measured .*", log)
+        self.is_planned = len(lines) == ranks and all("as planned" in line for line in lines)
+
+    def has_weights_of(self, other):
+        return filecmp.cmp(self.weights, other.weights, shallow=False)
+
+    def seconds_of_steps(self):
+        cores = ",".join(map(str, range(self.ranks)))
+        return bench.seconds_of_steps(self.out, STEPS + 1, cores, data=self.data)
 
 
 def largest(plan):

@@ -42,8 +42,13 @@ def step_processor_seconds(out, steps, cores, threads=1, data=TEXT, options=()):
     return (run(steps + 1) - run(1)) / steps
 
 
-def step_seconds(out, steps, cores, threads=1, data=TEXT, warm_up=1, options=()):
-    """The median of the steps behind the first ones."""
+def seconds_of_steps(out, steps, cores, threads=1, data=TEXT, warm_up=1, options=()):
+    """The seconds of each step behind the first ones."""
     with tempfile.NamedTemporaryFile(suffix=".jsonl") as log:
         train(out, steps, cores, threads, log.name, data, options)
-        return statistics.median(read_seconds(log.name)[warm_up:steps])
+        return read_seconds(log.name)[warm_up:steps]
+
+
+def step_seconds(*arguments, **options):
+    """Their median."""
+    return statistics.median(seconds_of_steps(*arguments, **options))
