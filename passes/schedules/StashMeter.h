@@ -13,6 +13,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/ErrorHandling.h"
 
 #include <algorithm>
 #include <functional>
@@ -21,10 +22,40 @@
 
 namespace pipewright::schedules {
 
-class StashMeter {
+/// What a rank has of a stage and a micro-batch.
+enum class StashForm {
+  Whole,
+  /// Without what R makes again.
+  Recomputed,
+  /// While I makes what W needs: the larger of both.
+  InputGradient,
+  /// What W needs.
+  WeightGradient
+};
+inline constexpr size_t numStashForms = 4;
+
+inline int64_t bytesOf(const StageCosts &stage, StashForm form) {
+  const int64_t forW =
+      stage.weightStashBytes < 0 ? stage.stashBytes : stage.weightStashBytes;
+  switch (form) {
+  case StashForm::Whole:
+    return stage.stashBytes;
+  case StashForm::Recomputed:
+    return stage.keptBytes < 0 ? stage.stashBytes : stage.keptBytes;
+  case StashForm::InputGradient:
+    return std::max(stage.stashBytes, forW);
+  case StashForm::WeightGradient:
+    return forW;
+  }
+  llvm_unreachable("a form of a stash");
+}
+
+/// Calls `add(stage, form, count)` of `Derived` as stashes come and go, and
+/// `notePeak()` where there may be more than before.
+template <typename Derived>
+class StashWalk {
 public:
-  StashMeter(const Schedule &schedule, const TaskCosts &costs)
-      : schedule(&schedule), costs(&costs) {}
+  explicit StashWalk(const Schedule &schedule) : schedule(&schedule) {}
 
   /// The tasks of the rank, one call for each in turn.
   void run(const Task &task) {
@@ -40,6 +71,62 @@ public:
   }
   /// The task at a position, which may be one of a pair.
   void runAt(llvm::ArrayRef<Task> tasks, size_t position) {
+    if (isFirstOfPair(tasks, position))
+      runPair(tasks[position], tasks[position + 1]);
+    else if (!isSecondOfPair(tasks, position))
+      run(tasks[position]);
+  }
+
+private:
+  Derived &derived() { return *static_cast<Derived *>(this); }
+
+  bool keeps(const Task &task) const {
+    return !schedule->forwardOnly && schedule->tasksOf(task.stage).backward;
+  }
+  bool isMadeAgain(const Task &task) const {
+    return schedule->recomputes(task.stage, task.microBatch);
+  }
+
+  void turn(const Task &task, StashForm from, StashForm to) {
+    derived().add(task.stage, from, -1);
+    derived().add(task.stage, to, 1);
+  }
+
+  void begin(const Task &task) {
+    if (!keeps(task))
+      return;
+    if (task.kind == TaskKind::Forward)
+      derived().add(task.stage, StashForm::Whole, 1);
+    else if (task.kind == TaskKind::Recompute && isMadeAgain(task))
+      turn(task, StashForm::Recomputed, StashForm::Whole);
+    else if (task.kind == TaskKind::InputGradient)
+      turn(task, StashForm::Whole, StashForm::InputGradient);
+    derived().notePeak();
+  }
+
+  void end(const Task &task) {
+    if (!keeps(task))
+      return;
+    if (task.kind == TaskKind::Forward && isMadeAgain(task))
+      turn(task, StashForm::Whole, StashForm::Recomputed);
+    else if (task.kind == TaskKind::Backward)
+      derived().add(task.stage, StashForm::Whole, -1);
+    else if (task.kind == TaskKind::InputGradient)
+      turn(task, StashForm::InputGradient, StashForm::WeightGradient);
+    else if (task.kind == TaskKind::WeightGradient)
+      derived().add(task.stage, StashForm::WeightGradient, -1);
+  }
+
+  const Schedule *schedule;
+};
+
+class StashMeter : public StashWalk<StashMeter> {
+public:
+  StashMeter(const Schedule &schedule, const TaskCosts &costs)
+      : StashWalk(schedule), costs(&costs) {}
+
+  /// As in StashWalk, with the transfers before it.
+  void runAt(llvm::ArrayRef<Task> tasks, size_t position) {
     for (; !transfers.empty() &&
            std::get<0>(transfers.back()) <= static_cast<int64_t>(position);
          transfers.pop_back()) {
@@ -48,10 +135,7 @@ public:
       pairs += count;
       notePeak();
     }
-    if (isFirstOfPair(tasks, position))
-      runPair(tasks[position], tasks[position + 1]);
-    else if (!isSecondOfPair(tasks, position))
-      run(tasks[position]);
+    StashWalk::runAt(tasks, position);
   }
 
   /// Stashes that come to the rank and go, of works whose places are known.
@@ -72,61 +156,17 @@ public:
   int64_t peakInFlight() const { return peakPairs; }
 
 private:
-  bool keeps(const Task &task) const {
-    return !schedule->forwardOnly && schedule->tasksOf(task.stage).backward;
-  }
+  friend StashWalk;
 
-  void begin(const Task &task) {
-    if (!keeps(task))
-      return;
-    const StageCosts &stage = costs->stages[task.stage];
-    if (task.kind == TaskKind::Forward) {
-      bytes += stage.stashBytes;
-      ++pairs;
-    } else if (task.kind == TaskKind::Recompute) {
-      bytes += madeAgain(task);
-    } else if (task.kind == TaskKind::InputGradient) {
-      // What W needs is made while the stash is still there, where it is more.
-      bytes += std::max<int64_t>(keptForW(stage) - stage.stashBytes, 0);
-    }
-    notePeak();
+  void add(int32_t stage, StashForm form, int64_t count) {
+    bytes += count * bytesOf(costs->stages[stage], form);
+    pairs += count;
   }
-
   void notePeak() {
     peak = std::max(peak, bytes);
     peakPairs = std::max(peakPairs, pairs);
   }
 
-  void end(const Task &task) {
-    if (!keeps(task))
-      return;
-    const StageCosts &stage = costs->stages[task.stage];
-    if (task.kind == TaskKind::Forward)
-      bytes -= madeAgain(task);
-    else if (task.kind == TaskKind::Backward)
-      bytes -= stage.stashBytes;
-    else if (task.kind == TaskKind::InputGradient)
-      bytes += std::min<int64_t>(keptForW(stage) - stage.stashBytes, 0);
-    else if (task.kind == TaskKind::WeightGradient)
-      bytes -= keptForW(stage);
-    pairs -= task.endsStash();
-  }
-
-  /// What a forward makes and does not keep, because R makes it again.
-  int64_t madeAgain(const Task &task) const {
-    const StageCosts &stage = costs->stages[task.stage];
-    return stage.keptBytes >= 0 &&
-                   schedule->recomputes(task.stage, task.microBatch)
-               ? stage.stashBytes - stage.keptBytes
-               : 0;
-  }
-
-  static int64_t keptForW(const StageCosts &stage) {
-    return stage.weightStashBytes < 0 ? stage.stashBytes
-                                      : stage.weightStashBytes;
-  }
-
-  const Schedule *schedule;
   const TaskCosts *costs;
   int64_t bytes = 0, peak = 0, pairs = 0, peakPairs = 0;
   /// How many tasks come before; whether one comes (1) or is gone (-1); its

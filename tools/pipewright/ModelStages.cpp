@@ -4,7 +4,6 @@
 
 #include "passes/pipe/staged/StageAssignment.h"
 #include "passes/pipe/staged/StageWords.h"
-#include "passes/schedules/StashMeter.h"
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/step/CostModel.h"
 #include "passes/step/Stages.h"
@@ -219,17 +218,21 @@ ModelStages::freeBytes(const StagedModel &model,
   return bytes;
 }
 
-std::shared_ptr<const KeptPairs>
-ModelStages::keptPairs(const StagedModel &model,
-                       const schedules::PolicyChoice &policy,
-                       const std::string &schedule) const {
+std::shared_ptr<const KeptStates>
+ModelStages::keptStates(const StagedModel &model,
+                        const schedules::PolicyChoice &policy,
+                        const std::string &schedule) const {
   const schedules::ScheduleOptions sizes = policy.with(sizesOf(model));
   if (policy->plansWithTimes() || policy->stashLimit(sizes) ||
       sizes.offload > 0)
     return nullptr;
-  auto [entry, isNew] = known.pairs.try_emplace(
-      llvm::formatv("{0} {1} {2} {3}", schedule, sizes.ranks, sizes.stages,
-                    sizes.microBatches));
+  std::string key = llvm::formatv("{0} {1} {2} {3}", schedule, sizes.ranks,
+                                  sizes.stages, sizes.microBatches);
+  for (const schedules::StageCosts &stage : model.costs.stages)
+    key += !stage.recomputesEarly ? " -"
+           : stage.window.isLast  ? " last"
+                                  : " " + std::to_string(stage.window.count);
+  auto [entry, isNew] = known.states.try_emplace(key);
   if (!isNew)
     return entry->second;
   llvm::Expected<schedules::Schedule> order = policy->build(sizes);
@@ -237,15 +240,24 @@ ModelStages::keptPairs(const StagedModel &model,
     llvm::consumeError(order.takeError());
     return nullptr;
   }
-  auto result = std::make_shared<KeptPairs>();
-  for (const std::vector<schedules::Task> &tasks : order->order) {
-    schedules::StashMeter meter(*order, model.costs);
-    for (size_t position = 0; position < tasks.size(); ++position)
-      meter.runAt(tasks, position);
-    result->most.push_back(meter.peakInFlight());
-  }
+  auto result = std::make_shared<KeptStates>();
+  for (int32_t rank = 0; rank < order->ranks; ++rank)
+    result->ranks.push_back(schedules::StashStates::of(*order, rank));
   result->places = std::move(order->rankOfStage);
   return entry->second = std::move(result);
+}
+
+std::optional<KeptBytes>
+ModelStages::keptBytes(const StagedModel &model,
+                       const schedules::PolicyChoice &policy,
+                       const std::string &schedule) const {
+  auto states = keptStates(model, policy, schedule);
+  if (!states)
+    return std::nullopt;
+  KeptBytes kept{{}, states->places};
+  for (const schedules::StashStates &rank : states->ranks)
+    kept.most.push_back(rank.peakBytes(model.costs.stages));
+  return kept;
 }
 
 std::shared_ptr<const TimedSchedule>
@@ -277,8 +289,8 @@ ModelStages::timesOf(const StagedModel &model, bool splits,
   result->step = simulation.globalStepTime;
   result->peak = peakOf(simulation, /*hasBytes=*/true);
   for (const schedules::RankSummary &rank : simulation.ranks)
-    result->bytes.push_back(rank.peakStashBytes);
-  result->places = order.rankOfStage;
+    result->kept.most.push_back(rank.peakStashBytes);
+  result->kept.places = order.rankOfStage;
   return entry->second = std::move(result);
 }
 

@@ -14,6 +14,7 @@
 #include "passes/schedules/Placement.h"
 #include "passes/schedules/Policy.h"
 #include "passes/schedules/Simulator.h"
+#include "passes/schedules/StashStates.h"
 #include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/Options.h"
 
@@ -44,20 +45,24 @@ struct StagedModel {
   std::vector<int64_t> weightBytes;
 };
 
+/// What an order of tasks keeps.
+struct KeptBytes {
+  /// By rank, at a time.
+  std::vector<int64_t> most;
+  schedules::Placement places;
+};
+
 /// A schedule of some stages.
 struct TimedSchedule {
   std::string origin;
   double step = 0;
   int64_t peak = 0;
-  /// By rank, of what is kept.
-  std::vector<int64_t> bytes;
-  schedules::Placement places;
+  KeptBytes kept;
 };
 
 /// What a schedule keeps, whatever its tasks take.
-struct KeptPairs {
-  /// By rank, the most pairs of stage and micro-batch at a time.
-  std::vector<int64_t> most;
+struct KeptStates {
+  std::vector<schedules::StashStates> ranks;
   schedules::Placement places;
 };
 
@@ -70,8 +75,8 @@ struct StagedModels {
   /// Of stages that were made for any number of ranks and replicas.
   std::map<std::string, std::vector<schedules::StageCosts>> costs;
   std::map<std::string, std::shared_ptr<const TimedSchedule>> schedules;
-  /// By schedule and sizes.
-  std::map<std::string, std::shared_ptr<const KeptPairs>> pairs;
+  /// By schedule, sizes, and which stages recompute in tasks of their own.
+  std::map<std::string, std::shared_ptr<const KeptStates>> states;
 };
 
 /// Fails where there is more than one mode of recomputation, and not one for
@@ -115,12 +120,15 @@ public:
           schedules::BuiltSchedules &built);
 
   /// Of an order that does not depend on times, at no cost of a simulation;
-  /// null where times or moves decide.
-  std::shared_ptr<const KeptPairs>
-  keptPairs(const StagedModel &model, const schedules::PolicyChoice &policy,
-            const std::string &schedule) const;
+  /// none where times or moves decide.
+  std::optional<KeptBytes> keptBytes(const StagedModel &model,
+                                     const schedules::PolicyChoice &policy,
+                                     const std::string &schedule) const;
 
 private:
+  std::shared_ptr<const KeptStates>
+  keptStates(const StagedModel &model, const schedules::PolicyChoice &policy,
+             const std::string &schedule) const;
   void setOptions(StagedPipelineOptions &staged, int64_t stages, bool splits,
                   const schedules::Placement &places) const;
   std::string keyOfCosts(const StagedPipelineOptions &staged) const;

@@ -188,13 +188,7 @@ static llvm::Error readBucketSize(const OptionSpelling &row, Given given,
                 "least 2");
   if (text == "none")
     return llvm::Error::success();
-  std::optional<Amount> amount = readAmount(text);
-  if (!amount || !amount->isBytes || amount->number < 1)
-    return fail("--", row.name,
-                " expects bytes, such as 25MiB, or none, but got '",
-                text::shortened(text), "'");
-  options.bucketSize = amount->number;
-  return llvm::Error::success();
+  return readBytes(row.name, text, 1, options.bucketSize.emplace(), "none");
 }
 
 static Recorded recordBucketSize(const OptionSpelling &row, Given given,
@@ -226,14 +220,7 @@ static llvm::Error readSumGroups(llvm::StringRef name, llvm::StringRef text,
 
 static llvm::Error readMemoryLimit(llvm::StringRef name, llvm::StringRef text,
                                    CompileOptions &options) {
-  std::optional<Amount> amount = readAmount(text);
-  if (!amount || !amount->isBytes || amount->number < 1)
-    return fail("--", name,
-                " expects a number of bytes with its unit, such as 16GB, "
-                "1.5GiB or 512B, but got '",
-                text::shortened(text), "'");
-  options.memoryLimit = amount->number;
-  return llvm::Error::success();
+  return readBytes(name, text, 1, options.memoryLimit.emplace());
 }
 
 static llvm::Error readClipNorm(const OptionSpelling &row, Given given,

@@ -180,6 +180,20 @@ std::optional<option::Amount> option::readAmount(llvm::StringRef text) {
   return amount;
 }
 
+llvm::Error option::readBytes(llvm::StringRef option, llvm::StringRef text,
+                              int64_t least, int64_t &bytes,
+                              llvm::StringRef orElse) {
+  std::optional<Amount> amount = readAmount(text);
+  if (!amount || !amount->isBytes || amount->number < least)
+    return fail("--", option,
+                " expects a number of bytes with its unit, such as 16GB, "
+                "1.5GiB or 512B",
+                orElse.empty() ? "" : ", or ", orElse, ", but got '",
+                text::shortened(text), "'");
+  bytes = amount->number;
+  return llvm::Error::success();
+}
+
 llvm::Error option::readSizes(const OptionSpelling &row, Given given,
                               llvm::StringMap<int64_t> &sizes) {
   int64_t size = 0;

@@ -206,6 +206,12 @@ struct Amount {
 /// Nothing for any other text, or where so many bytes cannot be counted.
 std::optional<Amount> readAmount(llvm::StringRef text);
 
+/// A number of bytes with its unit; the error names the option, and what else
+/// it may be.
+llvm::Error readBytes(llvm::StringRef option, llvm::StringRef text,
+                      int64_t least, int64_t &bytes,
+                      llvm::StringRef orElse = "");
+
 /// Sizes of dimensions, NAME=N.
 llvm::Error readSizes(const OptionSpelling &row, const OptionValues &given,
                       llvm::StringMap<int64_t> &sizes);

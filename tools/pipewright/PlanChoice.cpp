@@ -55,12 +55,15 @@ struct Candidate {
 
 class PlanChooser {
 public:
+  /// With `looksAtMemoryFirst`, an order is built to see what it keeps before
+  /// it is simulated: of use where few fit.
   PlanChooser(ModuleOp imported, const CompileOptions &options,
-              double stepToBeat, StagedModels &known)
+              double stepToBeat, bool looksAtMemoryFirst, StagedModels &known)
       : imported(imported), options(options), models(imported, options, known),
         machine(options.machineModel()),
         limits(schedules::PlanLimits::of(options.sizes())),
-        mostBytes(mostBytesOf(options)), stepToBeat(stepToBeat) {}
+        mostBytes(mostBytesOf(options)), stepToBeat(stepToBeat),
+        looksAtMemoryFirst(looksAtMemoryFirst) {}
 
   /// The one with the shortest step, of those whose tasks alone take no longer
   /// than the step to beat.
@@ -69,9 +72,6 @@ public:
   StepEstimate estimate(double enough);
   /// Where nothing was chosen: why, if that is memory or the step to beat.
   Refusal reason() const;
-  /// Whether an order is built to see what it keeps before it is simulated: of
-  /// use where few fit.
-  bool looksAtMemoryFirst = false;
 
 private:
   void addCandidates(const std::shared_ptr<const StagedModel> &model,
@@ -86,7 +86,7 @@ private:
     return models.timesOf(*candidate.model, candidate.splits, candidate.policy,
                           candidate.schedule, built[candidate.model]);
   }
-  int64_t fullestOf(const StagedModel &model, const TimedSchedule &schedule,
+  int64_t fullestOf(const StagedModel &model, const KeptBytes &kept,
                     double share) const;
   std::optional<int64_t> leastOf(const Candidate &candidate) const;
   bool keepsTooMuch(Candidate &candidate) const;
@@ -104,6 +104,7 @@ private:
   const schedules::PlanLimits limits;
   const int64_t mostBytes;
   const double stepToBeat;
+  const bool looksAtMemoryFirst;
   /// The one that may be the fastest comes first.
   std::multiset<Candidate> candidates;
   /// Those of one copy of the model that a choice among schedules looks at.
@@ -200,12 +201,11 @@ void PlanChooser::refuseForMemory(const Candidate &candidate) {
 }
 
 /// What the fullest rank takes where it keeps so much of what is expected.
-int64_t PlanChooser::fullestOf(const StagedModel &model,
-                               const TimedSchedule &schedule,
+int64_t PlanChooser::fullestOf(const StagedModel &model, const KeptBytes &kept,
                                double share) const {
-  std::vector<double> bytes = models.fixedBytes(model, schedule.places);
-  for (auto [all, kept] : llvm::zip_equal(bytes, schedule.bytes))
-    all += share * static_cast<double>(kept);
+  std::vector<double> bytes = models.fixedBytes(model, kept.places);
+  for (auto [all, own] : llvm::zip_equal(bytes, kept.most))
+    all += share * static_cast<double>(own);
   return static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
 }
 
@@ -213,24 +213,10 @@ int64_t PlanChooser::fullestOf(const StagedModel &model,
 /// order depends on times.
 std::optional<int64_t> PlanChooser::leastOf(const Candidate &candidate) const {
   const StagedModel &model = *candidate.model;
-  auto pairs = models.keptPairs(model, candidate.policy, candidate.schedule);
-  if (!pairs)
+  auto kept = models.keptBytes(model, candidate.policy, candidate.schedule);
+  if (!kept)
     return std::nullopt;
-  // Of the stages of a rank, any may be what is kept.
-  std::vector<int64_t> smallest(pairs->most.size(), unlimited);
-  for (auto [stage, rank] : llvm::enumerate(pairs->places)) {
-    const schedules::StageCosts &costs =
-        model.costs.stages[stage % model.costs.stages.size()];
-    int64_t kept = costs.stashBytes;
-    for (int64_t part : {costs.weightStashBytes, costs.keptBytes})
-      if (part >= 0)
-        kept = std::min(kept, part);
-    smallest[rank] = std::min(smallest[rank], kept);
-  }
-  std::vector<double> bytes = models.fixedBytes(model, pairs->places);
-  for (auto [all, most, kept] : llvm::zip_equal(bytes, pairs->most, smallest))
-    all += model.keptSlack * static_cast<double>(most * kept);
-  return static_cast<int64_t>(*llvm::max_element(bytes));
+  return fullestOf(model, *kept, model.keptSlack);
 }
 
 /// Whether it is known not to fit before a simulation that takes seconds. One
@@ -280,7 +266,7 @@ void PlanChooser::simulate(Candidate candidate) {
   // of them, and planning it takes long.
   if (candidate.policy->isChoice() && mostBytes < unlimited)
     if (auto best = fastestNamed(candidate);
-        best && fullestOf(model, *best, model.keptSlack) > mostBytes) {
+        best && fullestOf(model, best->kept, model.keptSlack) > mostBytes) {
       ++faster;
       ++tooLarge;
       leastRefused = std::min(leastRefused, candidate.step);
@@ -293,8 +279,8 @@ void PlanChooser::simulate(Candidate candidate) {
   candidate.origin = schedule->origin;
   candidate.step = model.slack * schedule->step;
   candidate.peak = schedule->peak;
-  candidate.leastBytes = fullestOf(model, *schedule, model.keptSlack);
-  candidate.isExpectedToFit = fullestOf(model, *schedule, 1) <= mostBytes;
+  candidate.leastBytes = fullestOf(model, schedule->kept, model.keptSlack);
+  candidate.isExpectedToFit = fullestOf(model, schedule->kept, 1) <= mostBytes;
   if (candidate.leastBytes > mostBytes) {
     leastRefused = std::min(leastRefused, candidate.step);
     refuseForMemory(candidate);
@@ -490,7 +476,8 @@ Refusal pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options,
   // A plan that is not possible is no candidate, and not worth a word.
   ScopedDiagnosticHandler silence(imported.getContext(),
                                   [](Diagnostic &) { return success(); });
-  PlanChooser chooser(imported, options, stepToBeat, known);
+  PlanChooser chooser(imported, options, stepToBeat,
+                      /*looksAtMemoryFirst=*/false, known);
   std::optional<Candidate> best = chooser.choose();
   options.stageChoices.clear();
   if (!best)
@@ -515,7 +502,7 @@ StepEstimate pipewright::tool::estimateStep(ModuleOp imported,
                                             double enough, bool hasPlan,
                                             StagedModels &known) {
   PlanChooser chooser(imported, options,
-                      std::numeric_limits<double>::infinity(), known);
-  chooser.looksAtMemoryFirst = !hasPlan;
+                      std::numeric_limits<double>::infinity(),
+                      /*looksAtMemoryFirst=*/!hasPlan, known);
   return chooser.estimate(enough);
 }

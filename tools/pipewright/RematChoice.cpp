@@ -136,11 +136,34 @@ mixed(llvm::ArrayRef<std::shared_ptr<const StagedModel>> models,
     const StagedModel &model = *models[trial.number()];
     schedules::StageCosts &costs = result->costs.stages[stage];
     costs = model.costs.stages[stage];
-    for (int64_t *bytes : {&costs.stashBytes, &costs.weightStashBytes})
-      *bytes =
-          static_cast<int64_t>(model.keptSlack * static_cast<double>(*bytes));
+    for (int64_t *bytes :
+         {&costs.stashBytes, &costs.weightStashBytes, &costs.keptBytes})
+      if (*bytes > 0)
+        *bytes =
+            static_cast<int64_t>(model.keptSlack * static_cast<double>(*bytes));
   }
   return result;
+}
+
+/// What the schedule keeps of such stages; none where it cannot be made.
+static std::optional<KeptBytes> keptBytes(const ModelStages &stages,
+                                          const StagedModel &model,
+                                          const CompileOptions &options) {
+  if (auto kept = stages.keptBytes(model, options.policy,
+                                   options.pipelines.scheduled.policy))
+    return kept;
+  schedules::BuiltSchedules built;
+  auto schedule =
+      built.of(*options.policy, options.policy.with(stages.sizesOf(model)));
+  if (!schedule) {
+    llvm::consumeError(schedule.takeError());
+    return std::nullopt;
+  }
+  const auto &[order, simulation] = **schedule;
+  KeptBytes kept{{}, order.rankOfStage};
+  for (const schedules::RankSummary &rank : simulation.ranks)
+    kept.most.push_back(rank.peakStashBytes);
+  return kept;
 }
 
 /// Trials of all stages, each at the first mode that may fit as far as
@@ -166,21 +189,13 @@ static llvm::SmallVector<RematTrial> trialsFor(ModuleOp imported,
   for (bool isChanged = true; isChanged;) {
     isChanged = false;
     const std::shared_ptr<StagedModel> model = mixed(models, trials);
-    schedules::BuiltSchedules built;
-    auto schedule =
-        built.of(*options.policy, options.policy.with(stages.sizesOf(*model)));
-    if (!schedule) {
-      llvm::consumeError(schedule.takeError());
+    const std::optional<KeptBytes> kept = keptBytes(stages, *model, options);
+    if (!kept)
       return unknown;
-    }
-    const auto &[order, simulation] = **schedule;
-    const std::vector<double> fixed =
-        stages.fixedBytes(*model, order.rankOfStage);
-    for (auto [stage, rank] : llvm::enumerate(order.rankOfStage)) {
+    const std::vector<double> fixed = stages.fixedBytes(*model, kept->places);
+    for (auto [stage, rank] : llvm::enumerate(kept->places)) {
       const std::optional<int64_t> limit = options.limitOf(rank);
-      const double bytes =
-          fixed[rank] +
-          static_cast<double>(simulation.ranks[rank].peakStashBytes);
+      const double bytes = fixed[rank] + static_cast<double>(kept->most[rank]);
       if (!limit || bytes <= static_cast<double>(*limit))
         continue;
       if (!trials[stage % trials.size()].skip())

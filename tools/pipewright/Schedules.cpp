@@ -85,30 +85,28 @@ static llvm::Error readCopyTime(llvm::StringRef name, llvm::StringRef text,
              : option::fail("--", name, " goes with --offload");
 }
 
-static llvm::Error readBytes(llvm::StringRef name, llvm::StringRef text,
-                             std::optional<int64_t> &bytes) {
+static llvm::Error readStashBytes(llvm::StringRef name, llvm::StringRef text,
+                                  std::optional<int64_t> &bytes) {
+  if (llvm::Error error = option::readBytes(name, text, 0, bytes.emplace()))
+    return error;
   // A sum over micro-batches can be counted.
   constexpr int64_t most = int64_t(1) << 40;
-  std::optional<option::Amount> amount = option::readAmount(text);
-  if (!amount || !amount->isBytes || amount->number > most)
-    return option::fail("--", name,
-                        " expects bytes such as 800MB or 1.5GiB, 1 "
-                        "TiB at most, but got '",
-                        text::shortened(text, 48), "'");
-  bytes = amount->number;
-  return llvm::Error::success();
+  return *bytes <= most
+             ? llvm::Error::success()
+             : option::fail("--", name, " expects 1TiB at most, but got '",
+                            text::shortened(text), "'");
 }
 
 static llvm::Error readStash(llvm::StringRef name, llvm::StringRef text,
                              ListOptions &options) {
-  return readBytes(name, text, options.sizes.stash);
+  return readStashBytes(name, text, options.sizes.stash);
 }
 
 static llvm::Error readWeightStash(llvm::StringRef name, llvm::StringRef text,
                                    ListOptions &options) {
   if (!options.sizes.stash)
     return option::fail("--", name, " goes with --stash");
-  return readBytes(name, text, options.sizes.weightStash);
+  return readStashBytes(name, text, options.sizes.weightStash);
 }
 
 static llvm::Error readExchangeTime(llvm::StringRef name, llvm::StringRef text,
