@@ -120,9 +120,11 @@ void buildKernelsOfStages(OpPassManager &pm,
   pm.addPass(pipe::createPipeVerifyStaged());
 }
 
-void buildUnrolledPipeline(OpPassManager &pm) {
+void buildUnrolledPipeline(OpPassManager &pm,
+                           const UnrolledPipelineOptions &options) {
   pm.addPass(pipe::createPipeUnrollMicrobatches());
-  pm.addPass(pipe::createPipeVerifyUnrolled());
+  if (!options.draft)
+    pm.addPass(pipe::createPipeVerifyUnrolled());
 }
 
 void buildScheduledPipeline(OpPassManager &pm,
@@ -172,6 +174,7 @@ void buildAllocatedPipeline(OpPassManager &pm,
 PipelineOptions &PipelineOptions::operator=(const PipelineOptions &other) {
   import.copyOptionValuesFrom(other.import);
   staged.copyOptionValuesFrom(other.staged);
+  unrolled.copyOptionValuesFrom(other.unrolled);
   scheduled.copyOptionValuesFrom(other.scheduled);
   allocated.copyOptionValuesFrom(other.allocated);
   return *this;
@@ -184,9 +187,9 @@ void registerPipelines() {
   PassPipelineRegistration<StagedPipelineOptions>(
       "pipewright-staged", "Import level to the staged level",
       buildStagedPipeline);
-  PassPipelineRegistration<>("pipewright-unrolled",
-                             "Staged level to the unrolled level",
-                             buildUnrolledPipeline);
+  PassPipelineRegistration<UnrolledPipelineOptions>(
+      "pipewright-unrolled", "Staged level to the unrolled level",
+      buildUnrolledPipeline);
   PassPipelineRegistration<ScheduledPipelineOptions>(
       "pipewright-scheduled", "Unrolled level to the scheduled level",
       buildScheduledPipeline);

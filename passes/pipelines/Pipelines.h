@@ -125,9 +125,17 @@ void buildStagedPipeline(mlir::OpPassManager &pm,
 void buildKernelsOfStages(mlir::OpPassManager &pm,
                           const StagedPipelineOptions &options);
 
+struct UnrolledPipelineOptions
+    : mlir::PassPipelineOptions<UnrolledPipelineOptions> {
+  Option<bool> draft{*this, "draft",
+                     llvm::cl::desc("For plans that are only compared: the "
+                                    "level is not verified")};
+};
+
 /// Staged level -> unrolled level. From here on nobody changes what a task
 /// computes, only when and where.
-void buildUnrolledPipeline(mlir::OpPassManager &pm);
+void buildUnrolledPipeline(mlir::OpPassManager &pm,
+                           const UnrolledPipelineOptions &options);
 
 struct ScheduledPipelineOptions
     : mlir::PassPipelineOptions<ScheduledPipelineOptions> {
@@ -183,6 +191,7 @@ void buildAllocatedPipeline(mlir::OpPassManager &pm,
 struct PipelineOptions {
   ImportPipelineOptions import;
   StagedPipelineOptions staged;
+  UnrolledPipelineOptions unrolled;
   ScheduledPipelineOptions scheduled;
   AllocatedPipelineOptions allocated;
 
@@ -192,6 +201,7 @@ struct PipelineOptions {
 
   /// For plans that are only compared.
   void setDraft(bool isDraft) {
+    unrolled.draft = isDraft;
     scheduled.draft = isDraft;
     allocated.draft = isDraft;
   }

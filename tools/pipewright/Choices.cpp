@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/pipe/PipeDialect.h"
+#include "passes/pipe/staged/ModelCut.h"
 #include "passes/pipe/staged/StageAssignment.h"
 #include "passes/pipelines/StageEstimates.h"
 #include "passes/step/TaskTimes.h"
@@ -53,8 +54,9 @@ LogicalResult Compilation::choose() {
   return success();
 }
 
-/// What a plan under the options as they are comes to.
-Compilation::Trial Compilation::tryPlan() {
+/// What a plan under the options as they are comes to. `made` becomes it where
+/// it is possible.
+Compilation::Trial Compilation::tryPlan(OwningOpRef<ModuleOp> *made) {
   return onCopy([&] {
     ScopedDiagnosticHandler silence(context.get(),
                                     [](Diagnostic &) { return success(); });
@@ -72,6 +74,8 @@ Compilation::Trial Compilation::tryPlan() {
       return trial;
     if (auto plan = makePlan(); succeeded(plan))
       trial.step = plan->simulation.globalStepTime;
+    if (made)
+      *made = std::move(model.module);
     return trial;
   });
 }
@@ -99,14 +103,59 @@ std::vector<int64_t> Compilation::limitsOfStages(double share) const {
 }
 
 /// What each op of the model takes on the machine's best rank: how much slower
-/// others are, cuts know.
-static std::vector<double> predictOps(ModuleOp module,
-                                      const StagedPipelineOptions &options,
-                                      const MachineModel &machine) {
-  ScopedDiagnosticHandler silence(module.getContext(),
+/// others are, cuts know. None where `step` has measured times.
+std::vector<double> Compilation::secondsOfOps() {
+  if (options.pipelines.staged.balance != "step")
+    return {};
+  ScopedDiagnosticHandler silence(context.get(),
                                   [](Diagnostic &) { return success(); });
-  auto ops = StageEstimates::of(module, options, machine.ofBestRank());
+  auto ops = StageEstimates::of(module(), options.pipelines.staged,
+                                options.machineModel().ofBestRank());
   return ops ? ops->secondsOfOps() : std::vector<double>();
+}
+
+/// Those within ever less memory, where there is a limit.
+std::vector<Compilation::Cut>
+Compilation::cutsWithin(llvm::ArrayRef<double> seconds) const {
+  const StagedPipelineOptions &staged = options.pipelines.staged;
+  std::vector<Cut> cuts;
+  if (options.limitsMemory() &&
+      staged.stages == options.pipelines.scheduled.ranks)
+    for (double share : {4.0, 2.0, 1.4, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4})
+      cuts.push_back({staged.balance, limitsOfStages(share), seconds.vec()});
+  return cuts;
+}
+
+/// The stages of the model's ops; none where it cannot be cut so.
+std::vector<int32_t> Compilation::stagesUnder(const Cut &cut) {
+  ScopedDiagnosticHandler silence(context.get(),
+                                  [](Diagnostic &) { return success(); });
+  StagedPipelineOptions &staged = options.pipelines.staged;
+  staged.balance = cut.balance;
+  staged.stageMemory = llvm::ArrayRef(cut.stageMemory);
+  pipe::setOpSeconds(module(), cut.seconds);
+  placeStages();
+  auto model =
+      pipe::cutModel(module(), {staged.stages, staged.balance,
+                                llvm::ArrayRef<int64_t>(cut.stageMemory),
+                                llvm::ArrayRef<int64_t>(staged.rankOfStage)});
+  return succeeded(model) ? model->stageOfOp : std::vector<int32_t>();
+}
+
+bool Compilation::hasOtherCuts(const CompileOptions &others) {
+  takeOver(others);
+  if (!options.stageChoices.empty())
+    return true;
+  const std::vector<double> seconds = secondsOfOps();
+  const std::string balance = options.pipelines.staged.balance;
+  std::vector<Cut> cuts = cutsWithin(seconds);
+  cuts.push_back({balance, {}, seconds});
+  cuts.push_back({balance});
+  auto restore = llvm::scope_exit([&] { pipe::setOpSeconds(module(), {}); });
+  const std::vector<int32_t> stages = stagesUnder({"flops"});
+  return stages.empty() || llvm::any_of(cuts, [&](const Cut &cut) {
+           return stagesUnder(cut) != stages;
+         });
 }
 
 /// `step` cuts by predicted times, or by those that were measured, for 1F1B,
@@ -124,39 +173,37 @@ void Compilation::chooseCut() {
   if (begin != Level::Import || !options.stageChoices.empty() ||
       !pipe::isBalanceWithinMemory(balance) || staged.stages == 1)
     return;
-  const bool hasOneStageEach =
-      staged.stages == options.pipelines.scheduled.ranks;
   drafted = nullptr;
   // Measured ones are of stages of the cut that predicted ones chose.
   pipe::setTaskTimes(module(), {});
   auto restore = llvm::scope_exit(
       [&] { pipe::setTaskTimes(module(), options.taskTimes); });
-  struct Cut {
-    std::string balance;
-    std::vector<int64_t> stageMemory = {};
-    /// What ops take; empty: they count as operations.
-    std::vector<double> seconds = {};
-  };
+  // Plans with measured times are made with these.
+  const bool isDraft =
+      options.pipelines.scheduled.draft && options.taskTimes.empty();
   Cut best;
   Trial least;
+  std::map<std::vector<int32_t>, Trial> tried;
   auto tryCut = [&](const Cut &cut) {
-    staged.balance = cut.balance;
-    staged.stageMemory = llvm::ArrayRef(cut.stageMemory);
-    pipe::setOpSeconds(module(), cut.seconds);
-    const Trial trial = tryPlan();
+    auto [entry, isNew] = tried.try_emplace(stagesUnder(cut));
+    OwningOpRef<ModuleOp> made;
+    if (isNew)
+      entry->second = tryPlan(isDraft ? &made : nullptr);
+    const Trial &trial = entry->second;
     if (best.balance.empty() || isShorterStep(trial.step, least.step) ||
-        (!least.fits() && trial.bytes < least.bytes))
+        (!least.fits() && trial.bytes < least.bytes)) {
       std::tie(best, least) = std::pair(cut, trial);
+      drafted = std::move(made);
+    }
   };
-  std::vector<double> seconds;
-  if (balance == "step")
-    seconds = predictOps(module(), staged, options.machineModel());
+  const std::vector<double> seconds = secondsOfOps();
+  const std::vector<Cut> within = cutsWithin(seconds);
   tryCut({balance, {}, seconds});
   int triedBehindTheFirst = least.fits() ? 2 : 0;
-  for (double share : {4.0, 2.0, 1.4, 1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4}) {
-    if (!options.limitsMemory() || !hasOneStageEach || triedBehindTheFirst == 2)
+  for (const Cut &cut : within) {
+    if (triedBehindTheFirst == 2)
       break;
-    tryCut({balance, limitsOfStages(share), seconds});
+    tryCut(cut);
     triedBehindTheFirst += least.fits();
   }
   if (balance == "step")

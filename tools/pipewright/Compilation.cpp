@@ -285,7 +285,7 @@ LogicalResult Compilation::finish(Level level) {
        [&](auto &pm) {
          if (needsKernels)
            buildKernelsOfStages(pm, pipelines.staged);
-         buildUnrolledPipeline(pm);
+         buildUnrolledPipeline(pm, pipelines.unrolled);
        }},
       {Level::Scheduled,
        [&](auto &pm) { buildScheduledPipeline(pm, pipelines.scheduled); }},

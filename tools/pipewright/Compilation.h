@@ -63,6 +63,9 @@ public:
   }
   /// What the fastest plan under these options takes at least, as PlanChoice.h
   /// says.
+  /// Whether `--balance step` has other cuts to choose from than that of
+  /// `flops`.
+  bool hasOtherCuts(const CompileOptions &others);
   StepEstimate estimateStep(const CompileOptions &others, double enough,
                             bool hasPlan);
   /// The plan of the allocated level.
@@ -92,6 +95,17 @@ private:
   bool compareWithLayers();
   void compareWithKept();
   void chooseCut();
+  /// Beside the options, what decides where the model is cut.
+  struct Cut {
+    std::string balance;
+    /// See limitsOfStages.
+    std::vector<int64_t> stageMemory = {};
+    /// What ops take; empty: they count as operations.
+    std::vector<double> seconds = {};
+  };
+  std::vector<double> secondsOfOps();
+  std::vector<Cut> cutsWithin(llvm::ArrayRef<double> seconds) const;
+  std::vector<int32_t> stagesUnder(const Cut &cut);
   std::vector<int64_t> limitsOfStages(double share) const;
   void placeStages();
   void compareWithTraced(const codegen::Plan &plan);
@@ -105,7 +119,7 @@ private:
 
     bool fits() const { return std::isfinite(step); }
   };
-  Trial tryPlan();
+  Trial tryPlan(mlir::OwningOpRef<mlir::ModuleOp> *made = nullptr);
   mlir::LogicalResult chooseSchedule();
   llvm::SmallVector<int64_t> bytesBeyondLimit(bool ofAll);
   mlir::LogicalResult checkMemory();
@@ -142,8 +156,8 @@ private:
   Level begin = Level::Import;
   /// Of the last number of ranks and replicas that was planned.
   StagedModels staged;
-  /// What was made when the schedule was chosen, where nothing was decided
-  /// since then and no passes of the user come between.
+  /// What was made when schedule or cut were chosen, where nothing was decided
+  /// since then and no passes of the user are left out.
   mlir::OwningOpRef<mlir::ModuleOp> drafted;
 };
 

@@ -149,13 +149,15 @@ private:
   std::set<Prospect>::iterator next();
   std::vector<Configuration> fastest() const;
   void tryVariants();
-  void tryEach(llvm::function_ref<bool(Configuration &)> change);
+  void tryEach(bool estimatesFirst,
+               llvm::function_ref<bool(Configuration &)> change);
   static void keepSchedule(Configuration &one);
   /// Whether hosts may keep stashes of it.
   bool movesToHosts(const Configuration &one) const {
     return one.ranks > 1 && !given.isGiven("offload");
   }
   bool mayFit(const Configuration &one);
+  bool hasOtherCuts(const Configuration &one);
   bool tryOffload(Configuration one);
   void tryCuts();
   void tryHosts();

@@ -157,7 +157,8 @@ std::vector<Configuration> ConfigurationSearch::fastest() const {
 }
 
 /// Plans it beside the others, unless it asks estimates first and these say
-/// that it does not fit or is slower. Whether there is such a plan.
+/// that it does not fit, or expect it to be slower. Whether there is such a
+/// plan.
 bool ConfigurationSearch::planVariant(const Configuration &one,
                                       bool estimatesFirst) {
   const double mostOfInterest = stepToBeat() * kOfInterest;
@@ -170,10 +171,12 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   if (!compilation)
     return false;
   tell(one);
-  if (estimatesFirst &&
-      compilation->estimateStep(*options, mostOfInterest, !planned.empty())
-              .least > mostOfInterest)
-    return false;
+  if (estimatesFirst) {
+    const StepEstimate estimate =
+        compilation->estimateStep(*options, mostOfInterest, !planned.empty());
+    if (estimate.least > mostOfInterest || estimate.expected > mostOfInterest)
+      return false;
+  }
   Refusal refusal;
   auto plan = compilation->planQuietly(*options, refusal, mostOfInterest);
   if (failed(plan))
@@ -200,10 +203,10 @@ void ConfigurationSearch::keepSchedule(Configuration &one) {
 /// The fastest, each with what `change` makes of it; left out where that says
 /// no.
 void ConfigurationSearch::tryEach(
-    llvm::function_ref<bool(Configuration &)> change) {
+    bool estimatesFirst, llvm::function_ref<bool(Configuration &)> change) {
   for (Configuration one : fastest())
     if (one.ranks > 1 && change(one))
-      planVariant(one, /*estimatesFirst=*/false);
+      planVariant(one, estimatesFirst);
 }
 
 /// Whether weights, their gradients and states leave room for anything.
@@ -216,6 +219,17 @@ bool ConfigurationSearch::mayFit(const Configuration &one) {
   Compilation *compilation = opened(*options);
   return compilation &&
          !whyNothingFits(compilation->module(), *options).isOne();
+}
+
+/// Whether its `--balance` may cut the model otherwise than `flops`.
+bool ConfigurationSearch::hasOtherCuts(const Configuration &one) {
+  auto options = readCompileOptions(valuesOf(one), nullptr);
+  if (!options) {
+    llvm::consumeError(options.takeError());
+    return false;
+  }
+  Compilation *compilation = opened(*options);
+  return compilation && compilation->hasOtherCuts(*options);
 }
 
 /// Beside one that recomputes, one with stashes on hosts and the least
@@ -246,20 +260,26 @@ bool ConfigurationSearch::tryOffload(Configuration one) {
 }
 
 void ConfigurationSearch::tryVariants() {
+  if (hasLimit && !given.isGiven("remat"))
+    for (const Configuration &one : std::vector(planned))
+      if (one.remat != "none")
+        tryOffload(one);
   // Cut for a short step. Several stages on a rank are made to take as long, so
   // nothing is gained where they do; as that takes long, one is enough.
   constexpr double ofUse = 0.01;
   bool hadLoops = false;
   if (!given.isGiven("balance"))
-    tryEach([&](Configuration &one) {
+    tryEach(/*estimatesFirst=*/false, [&](Configuration &one) {
       one.balance = "step";
       keepSchedule(one);
-      return one.stages == one.ranks || (!std::exchange(hadLoops, true) &&
-                                         one.imbalance > ofUse * one.step);
+      return (one.stages == one.ranks || (!std::exchange(hadLoops, true) &&
+                                          one.imbalance > ofUse * one.step)) &&
+             hasOtherCuts(one);
     });
   if (!given.isGiven("early-recompute"))
-    tryEach([](Configuration &one) {
+    tryEach(/*estimatesFirst=*/true, [](Configuration &one) {
       one.recomputesEarly = true;
+      keepSchedule(one);
       return one.remat != "none" && one.remat != "pointwise";
     });
 }

@@ -323,19 +323,15 @@ bool PlanChooser::complete(Candidate &candidate) {
   pipe::changeProgram(*module, [&](pipe::ProgramFields &program) {
     program = pipe::programOf(imported);
   });
-  ScheduledPipelineOptions scheduled;
-  scheduled.copyOptionValuesFrom(options.pipelines.scheduled);
-  scheduled.policy = candidate.schedule;
-  scheduled.draft = true;
-  AllocatedPipelineOptions allocated;
-  allocated.copyOptionValuesFrom(options.pipelines.allocated);
-  allocated.draft = true;
+  PipelineOptions pipelines = options.pipelines;
+  pipelines.scheduled.policy = candidate.schedule;
+  pipelines.setDraft(true);
   PassManager pm(imported.getContext());
   pm.enableVerifier(false);
-  buildUnrolledPipeline(pm);
-  buildScheduledPipeline(pm, scheduled);
+  buildUnrolledPipeline(pm, pipelines.unrolled);
+  buildScheduledPipeline(pm, pipelines.scheduled);
   // Bodies get their last copies when memory is planned.
-  buildAllocatedPipeline(pm, allocated);
+  buildAllocatedPipeline(pm, pipelines.allocated);
   if (failed(pm.run(*module)))
     return false;
   if (llvm::any_of(module->getOps<pipe::ArenaOp>(), [&](pipe::ArenaOp arena) {

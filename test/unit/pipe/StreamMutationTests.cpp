@@ -79,7 +79,7 @@ OwningOpRef<ModuleOp> StreamMutation::compile(const schedules::Policy &policy,
     manager.addPass(createPipeSplitBackward());
   if (policy.copies() == 2)
     manager.addPass(createPipeMirrorStages());
-  buildUnrolledPipeline(manager);
+  buildUnrolledPipeline(manager, {});
   ScheduledPipelineOptions scheduled;
   scheduled.policy = policy.name().str();
   scheduled.ranks = ranks;
