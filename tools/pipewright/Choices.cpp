@@ -146,12 +146,14 @@ bool Compilation::hasOtherCuts(const CompileOptions &others) {
   takeOver(others);
   if (!options.stageChoices.empty())
     return true;
+  DictionaryAttr attributes = module()->getAttrDictionary();
+  setAttributes();
+  auto restore = llvm::scope_exit([&] { module()->setAttrs(attributes); });
   const std::vector<double> seconds = secondsOfOps();
   const std::string balance = options.pipelines.staged.balance;
   std::vector<Cut> cuts = cutsWithin(seconds);
   cuts.push_back({balance, {}, seconds});
   cuts.push_back({balance});
-  auto restore = llvm::scope_exit([&] { pipe::setOpSeconds(module(), {}); });
   const std::vector<int32_t> stages = stagesUnder({"flops"});
   return stages.empty() || llvm::any_of(cuts, [&](const Cut &cut) {
            return stagesUnder(cut) != stages;

@@ -238,9 +238,11 @@ void ConfigurationSearch::plan(const Prospect &prospect,
   constexpr double most = 1.02;
   if (one.step - one.exposed <= most * prospect.expected)
     attained.push_back(prospect);
-  add(std::move(one));
-  if (hasLimit && prospect.mode != 0)
-    addEachRank(prospect.one, compilation);
+  add(one);
+  if (!hasLimit || prospect.mode == 0)
+    return;
+  addEachRank(prospect.one, compilation);
+  tryOffload(std::move(one));
 }
 
 /// Beside one that fits by recomputing in all stages, one with each rank

@@ -260,10 +260,6 @@ bool ConfigurationSearch::tryOffload(Configuration one) {
 }
 
 void ConfigurationSearch::tryVariants() {
-  if (hasLimit && !given.isGiven("remat"))
-    for (const Configuration &one : std::vector(planned))
-      if (one.remat != "none")
-        tryOffload(one);
   // Cut for a short step. Several stages on a rank are made to take as long, so
   // nothing is gained where they do; as that takes long, one is enough.
   constexpr double ofUse = 0.01;
