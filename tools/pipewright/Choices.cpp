@@ -20,6 +20,8 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
+#include <set>
 #include <tuple>
 
 using namespace mlir;
@@ -28,10 +30,9 @@ namespace pipewright::tool {
 
 /// Decides what the user left open, by the times of whole plans.
 LogicalResult Compilation::choose() {
-  // Recomputation makes room without another cut.
   const bool recomputes = options.pipelines.staged.remat == "auto";
   const CompileOptions open = options;
-  if (recomputes && failed(chooseRemat()))
+  if (recomputes && failed(chooseCutAndRemat()))
     return failure();
   if (failed(chooseSchedule()))
     return failure();
@@ -168,13 +169,14 @@ bool Compilation::hasOtherCuts(const CompileOptions &others) {
 /// beginning with more, as it counts what is computed again, and ending soon
 /// behind the first one that fits; and, unless times were measured, the cuts by
 /// operations, of `step` and of `flops`. Where ranks have several stages each,
-/// `step` makes these take as long, whatever the limit.
-void Compilation::chooseCut() {
+/// `step` makes these take as long, whatever the limit. None where it is not
+/// open.
+Compilation::Cut Compilation::chooseCut() {
   StagedPipelineOptions &staged = options.pipelines.staged;
   const std::string balance = staged.balance;
   if (begin != Level::Import || !options.stageChoices.empty() ||
       !pipe::isBalanceWithinMemory(balance) || staged.stages == 1)
-    return;
+    return {};
   drafted = nullptr;
   // Measured ones are of stages of the cut that predicted ones chose.
   pipe::setTaskTimes(module(), {});
@@ -217,7 +219,7 @@ void Compilation::chooseCut() {
   pipe::setOpSeconds(module(), best.seconds);
   // Of what nobody asked for nothing is said.
   if (!least.fits() || !options.choosesBalance)
-    return;
+    return best;
   if (best.balance != balance)
     mlir::emitRemark(module().getLoc())
         << "balance '" << balance << "' chose the cut of " << best.balance;
@@ -228,6 +230,58 @@ void Compilation::chooseCut() {
             : options.machine && options.machine->model.isUneven()
                 ? "--memory-limit and the machine's memory"
                 : "--memory-limit");
+  return best;
+}
+
+/// Recomputation makes room within a cut: that of a plan without limits, with
+/// nothing or all layers recomputed, that of `flops`, or the one that was asked
+/// for, whichever has the shortest step then. Fails where that is longer than
+/// the step to beat.
+LogicalResult Compilation::chooseCutAndRemat() {
+  StagedPipelineOptions &staged = options.pipelines.staged;
+  // Who chooses a schedule compares all of them under one cut.
+  if (!options.stageChoices.empty() && !options.choosesBalance)
+    staged.balance = "flops";
+  const CompileOptions open = options;
+  const std::string balance = staged.balance;
+  std::vector<Cut> cuts;
+  options.dropMemoryLimits();
+  options.choosesBalance = false;
+  for (StringRef mode : {"none", "every:1"}) {
+    staged.balance = balance;
+    staged.remat = mode.str();
+    cuts.push_back(chooseCut());
+  }
+  drafted = nullptr;
+  options = open;
+  if (cuts.front().balance.empty())
+    return chooseRemat();
+  if (balance == "step")
+    cuts.push_back({"flops"});
+  if (options.choosesBalance)
+    cuts.push_back({balance});
+  std::set<std::vector<int32_t>> tried;
+  llvm::erase_if(cuts, [&](const Cut &cut) {
+    return !tried.insert(stagesUnder(cut)).second;
+  });
+  std::optional<CompileOptions> best;
+  Cut bestCut;
+  Trial least;
+  for (const Cut &cut : cuts) {
+    options = open;
+    stagesUnder(cut);
+    if (failed(chooseRemat()))
+      continue;
+    const Trial trial = cuts.size() > 1 ? tryPlan() : Trial();
+    if (!best || isShorterStep(trial.step, least.step) ||
+        (!least.fits() && trial.bytes < least.bytes))
+      std::tie(best, bestCut, least) = std::tuple(options, cut, trial);
+  }
+  if (!best)
+    return failure();
+  options = std::move(*best);
+  pipe::setOpSeconds(module(), bestCut.seconds);
+  return success();
 }
 
 /// Fails where plans are only compared and none is of use. Cuts by times, which

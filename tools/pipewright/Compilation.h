@@ -94,7 +94,6 @@ private:
   bool isBeaten(llvm::ArrayRef<RematTrial> trials);
   bool compareWithLayers();
   void compareWithKept();
-  void chooseCut();
   /// Beside the options, what decides where the model is cut.
   struct Cut {
     std::string balance;
@@ -103,6 +102,8 @@ private:
     /// What ops take; empty: they count as operations.
     std::vector<double> seconds = {};
   };
+  Cut chooseCut();
+  mlir::LogicalResult chooseCutAndRemat();
   std::vector<double> secondsOfOps();
   std::vector<Cut> cutsWithin(llvm::ArrayRef<double> seconds) const;
   std::vector<int32_t> stagesUnder(const Cut &cut);

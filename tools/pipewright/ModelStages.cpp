@@ -34,6 +34,8 @@ static std::string keyOf(ModuleOp imported,
   std::string key;
   llvm::raw_string_ostream os(key);
   os << program.get(imported.getContext()) << "\n";
+  // What ops take decides where `step` cuts.
+  os << imported->getAttr(pipe::PipeDialect::kOpSeconds).getAsOpaquePointer();
   staged.print(os);
   return key;
 }

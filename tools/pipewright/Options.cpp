@@ -119,14 +119,13 @@ static void orderCopies(CompileOptions &options) {
 }
 
 /// Where the user does not say how to cut: by predicted times, if these are the
-/// same wherever a program is compiled. `--remat auto` makes room within a cut.
+/// same wherever a program is compiled.
 static void chooseBalance(CompileOptions &options) {
   if (options.choosesBalance)
     return;
   const bool isSameEverywhere =
       options.machine || !options.target->isMeasuredHere();
-  options.pipelines.staged.balance =
-      isSameEverywhere && !options.choosesRemat ? "step" : "flops";
+  options.pipelines.staged.balance = isSameEverywhere ? "step" : "flops";
 }
 
 /// Reads the rows that are still open, and those that the text has values for.
