@@ -188,8 +188,9 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   return true;
 }
 
-/// Makes another cut one for the schedule that it was found under: to choose
-/// among all again could end with another one, whose cut is no better.
+/// Makes a variant one for the schedule that the way was found under: to choose
+/// among all again takes long, and could end with another one that gains
+/// nothing by it.
 void ConfigurationSearch::keepSchedule(Configuration &one) {
   auto policy = schedules::choosePolicy(one.chosen);
   if (!policy)
