@@ -61,11 +61,11 @@ public:
   llvm::StringRef schedule() const {
     return options.pipelines.scheduled.policy.getValue();
   }
-  /// What the fastest plan under these options takes at least, as PlanChoice.h
-  /// says.
   /// Whether `--balance step` has other cuts to choose from than that of
   /// `flops`.
   bool hasOtherCuts(const CompileOptions &others);
+  /// What the fastest plan under these options takes at least, as PlanChoice.h
+  /// says.
   StepEstimate estimateStep(const CompileOptions &others, double enough,
                             bool hasPlan);
   /// The plan of the allocated level.

@@ -144,6 +144,13 @@ private:
   void refuse(const Prospect &prospect, llvm::StringRef why);
   bool isDominated(const Prospect &prospect) const;
   Compilation *opened(const CompileOptions &options);
+  /// The options of a way, and its model.
+  struct Variant {
+    CompileOptions options;
+    Compilation &compilation;
+  };
+  /// None where the options do not go together, or there is no such model.
+  std::optional<Variant> opened(const Configuration &one);
   double leastPass(int64_t microBatchSize) const;
   double leastByOthers(const Prospect &prospect) const;
   std::set<Prospect>::iterator next();

@@ -23,6 +23,19 @@ namespace pipewright::tool {
 /// How many of the ways that need least are looked at again where nothing fits.
 static constexpr int kSmallestOfInterest = 6;
 
+std::optional<ConfigurationSearch::Variant>
+ConfigurationSearch::opened(const Configuration &one) {
+  auto options = readCompileOptions(valuesOf(one), nullptr);
+  if (!options) {
+    llvm::consumeError(options.takeError());
+    return std::nullopt;
+  }
+  Compilation *compilation = opened(*options);
+  if (!compilation)
+    return std::nullopt;
+  return Variant{std::move(*options), *compilation};
+}
+
 /// Where nothing fits: cuts for a short step within the limit, which also make
 /// the fullest rank less full, for the ways that are beyond it by little.
 void ConfigurationSearch::tryCuts() {
@@ -32,14 +45,10 @@ void ConfigurationSearch::tryCuts() {
     return;
   std::set<std::tuple<int64_t, int64_t, int64_t>> tried;
   for (auto [bytes, one] : beyondLimit) {
-    auto options = readCompileOptions(valuesOf(one), nullptr);
-    if (!options) {
-      llvm::consumeError(options.takeError());
-      continue;
-    }
-    if (one.ranks == 1 || !decidesByRank(one) ||
+    const auto variant = opened(one);
+    if (!variant || one.ranks == 1 || !decidesByRank(one) ||
         static_cast<double>(bytes) >
-            little * static_cast<double>(mostBytesOf(*options)) ||
+            little * static_cast<double>(mostBytesOf(variant->options)) ||
         !tried.insert({one.ranks, one.microBatchSize, one.zero}).second)
       continue;
     one.balance = "step";
@@ -96,25 +105,22 @@ std::string ConfigurationSearch::smallestPlan() {
   std::optional<Configuration> best;
   bool isForMachine = true;
   auto consider = [&](const Configuration &one) {
-    auto options = readCompileOptions(valuesOf(one), nullptr);
-    if (!options) {
-      llvm::consumeError(options.takeError());
+    auto variant = opened(one);
+    if (!variant)
       return false;
-    }
-    options->memoryLimit.reset();
+    CompileOptions &options = variant->options;
+    options.memoryLimit.reset();
     llvm::SmallVector<std::optional<int64_t>> limits;
     for (int64_t rank = 0; rank < one.ranks; ++rank)
-      limits.push_back(options->limitOf(rank));
-    options->dropMemoryLimits();
-    Compilation *compilation = opened(*options);
-    if (!compilation)
-      return false;
+      limits.push_back(options.limitOf(rank));
+    options.dropMemoryLimits();
     tell(one);
     Refusal refusal;
-    if (auto plan = compilation->planQuietly(
-            *options, refusal, std::numeric_limits<double>::infinity());
+    if (auto plan = variant->compilation.planQuietly(
+            options, refusal, std::numeric_limits<double>::infinity());
         succeeded(plan))
-      if (const Configuration found = summaryOf(one, *plan, *compilation);
+      if (const Configuration found =
+              summaryOf(one, *plan, variant->compilation);
           !best || found.arenaBytes < best->arenaBytes) {
         best = found;
         isForMachine = llvm::all_of(
@@ -162,26 +168,22 @@ std::vector<Configuration> ConfigurationSearch::fastest() const {
 bool ConfigurationSearch::planVariant(const Configuration &one,
                                       bool estimatesFirst) {
   const double mostOfInterest = stepToBeat() * kOfInterest;
-  auto options = readCompileOptions(valuesOf(one), nullptr);
-  if (!options) {
-    llvm::consumeError(options.takeError());
+  auto variant = opened(one);
+  if (!variant)
     return false;
-  }
-  Compilation *compilation = opened(*options);
-  if (!compilation)
-    return false;
+  auto &[options, compilation] = *variant;
   tell(one);
   if (estimatesFirst) {
     const StepEstimate estimate =
-        compilation->estimateStep(*options, mostOfInterest, !planned.empty());
+        compilation.estimateStep(options, mostOfInterest, !planned.empty());
     if (estimate.least > mostOfInterest || estimate.expected > mostOfInterest)
       return false;
   }
   Refusal refusal;
-  auto plan = compilation->planQuietly(*options, refusal, mostOfInterest);
+  auto plan = compilation.planQuietly(options, refusal, mostOfInterest);
   if (failed(plan))
     return false;
-  Configuration found = summaryOf(one, *plan, *compilation);
+  Configuration found = summaryOf(one, *plan, compilation);
   // Copies may not be in time for any.
   found.offloads &= found.hostBytes > 0;
   add(std::move(found));
@@ -212,25 +214,16 @@ void ConfigurationSearch::tryEach(
 
 /// Whether weights, their gradients and states leave room for anything.
 bool ConfigurationSearch::mayFit(const Configuration &one) {
-  auto options = readCompileOptions(valuesOf(one), nullptr);
-  if (!options) {
-    llvm::consumeError(options.takeError());
-    return false;
-  }
-  Compilation *compilation = opened(*options);
-  return compilation &&
-         !whyNothingFits(compilation->module(), *options).isOne();
+  auto variant = opened(one);
+  return variant &&
+         !whyNothingFits(variant->compilation.module(), variant->options)
+              .isOne();
 }
 
 /// Whether its `--balance` may cut the model otherwise than `flops`.
 bool ConfigurationSearch::hasOtherCuts(const Configuration &one) {
-  auto options = readCompileOptions(valuesOf(one), nullptr);
-  if (!options) {
-    llvm::consumeError(options.takeError());
-    return false;
-  }
-  Compilation *compilation = opened(*options);
-  return compilation && compilation->hasOtherCuts(*options);
+  auto variant = opened(one);
+  return variant && variant->compilation.hasOtherCuts(variant->options);
 }
 
 /// Beside one that recomputes, one with stashes on hosts and the least
