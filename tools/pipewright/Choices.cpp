@@ -12,6 +12,7 @@
 #include "passes/step/TaskTimes.h"
 #include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/MemoryLimits.h"
+#include "tools/pipewright/ModelStages.h"
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -53,6 +54,29 @@ LogicalResult Compilation::choose() {
   if (!recomputes)
     chooseCut();
   return success();
+}
+
+/// The stages under the options as they are.
+std::shared_ptr<const StagedModel> Compilation::madeStages() {
+  ScopedDiagnosticHandler silence(context.get(),
+                                  [](Diagnostic &) { return success(); });
+  placeStages();
+  return ModelStages(module(), options, staged).made();
+}
+
+/// What no plan under the options as they are has a shorter step than: its
+/// schedule, simulated without sums. 0 where there are no such stages.
+double Compilation::leastStep() {
+  auto model = madeStages();
+  if (!model->module)
+    return 0;
+  ScopedDiagnosticHandler silence(context.get(),
+                                  [](Diagnostic &) { return success(); });
+  ModelStages stages(module(), options, staged);
+  schedules::BuiltSchedules built;
+  auto timed = stages.timesOf(*model, options.pipelines.staged.splitBackward,
+                              options.policy, schedule().str(), built);
+  return timed ? timed->step : 0;
 }
 
 /// What a plan under the options as they are comes to. `made` becomes it where
@@ -143,22 +167,34 @@ std::vector<int32_t> Compilation::stagesUnder(const Cut &cut) {
   return succeeded(model) ? model->stageOfOp : std::vector<int32_t>();
 }
 
-bool Compilation::hasOtherCuts(const CompileOptions &others) {
-  takeOver(others);
-  if (!options.stageChoices.empty())
-    return true;
-  DictionaryAttr attributes = module()->getAttrDictionary();
-  setAttributes();
-  auto restore = llvm::scope_exit([&] { module()->setAttrs(attributes); });
-  const std::vector<double> seconds = secondsOfOps();
-  const std::string balance = options.pipelines.staged.balance;
-  std::vector<Cut> cuts = cutsWithin(seconds);
-  cuts.push_back({balance, {}, seconds});
-  cuts.push_back({balance});
-  const std::vector<int32_t> stages = stagesUnder({"flops"});
-  return stages.empty() || llvm::any_of(cuts, [&](const Cut &cut) {
-           return stagesUnder(cut) != stages;
-         });
+bool Compilation::mayCutBetter(const CompileOptions &others, double step) {
+  return underOptions(others, [&] {
+    if (!options.stageChoices.empty())
+      return true;
+    const std::vector<double> seconds = secondsOfOps();
+    const std::string balance = options.pipelines.staged.balance;
+    std::vector<Cut> cuts = cutsWithin(seconds);
+    cuts.push_back({balance, {}, seconds});
+    cuts.push_back({balance});
+    const std::vector<int32_t> stages = stagesUnder({"flops"});
+    return stages.empty() || llvm::any_of(cuts, [&](const Cut &cut) {
+             return stagesUnder(cut) != stages &&
+                    (others.choosesRemat || isShorterStep(leastStep(), step));
+           });
+  });
+}
+
+bool Compilation::recomputesEarly(const CompileOptions &others) {
+  return underOptions(others, [&] {
+    if (!options.stageChoices.empty() || others.choosesRemat)
+      return true;
+    auto model = madeStages();
+    return !model->module ||
+           llvm::any_of(model->costs.stages,
+                        [](const schedules::StageCosts &stage) {
+                          return stage.recomputesEarly;
+                        });
+  });
 }
 
 /// `step` cuts by predicted times, or by those that were measured, for 1F1B,
@@ -191,7 +227,7 @@ Compilation::Cut Compilation::chooseCut() {
   auto tryCut = [&](const Cut &cut) {
     auto [entry, isNew] = tried.try_emplace(stagesUnder(cut));
     OwningOpRef<ModuleOp> made;
-    if (isNew)
+    if (isNew && !(least.fits() && leastStep() >= least.step))
       entry->second = tryPlan(isDraft ? &made : nullptr);
     const Trial &trial = entry->second;
     if (best.balance.empty() || isShorterStep(trial.step, least.step) ||
@@ -202,7 +238,27 @@ Compilation::Cut Compilation::chooseCut() {
   };
   const std::vector<double> seconds = secondsOfOps();
   const std::vector<Cut> within = cutsWithin(seconds);
-  tryCut({balance, {}, seconds});
+  auto others = [&](const std::vector<int64_t> &stageMemory) {
+    std::vector<Cut> cuts;
+    if (balance == "step")
+      cuts.push_back({"flops"});
+    if (!seconds.empty())
+      cuts.push_back({balance, stageMemory});
+    return cuts;
+  };
+  std::vector<Cut> cuts = {{balance, {}, seconds}};
+  // What has the least bound first, so that fewer are planned.
+  if (within.empty()) {
+    llvm::append_range(cuts, others({}));
+    std::multimap<double, Cut> sorted;
+    for (const Cut &cut : cuts) {
+      stagesUnder(cut);
+      sorted.insert({leastStep(), cut});
+    }
+    llvm::copy(llvm::make_second_range(sorted), cuts.begin());
+  }
+  for (const Cut &cut : cuts)
+    tryCut(cut);
   int triedBehindTheFirst = least.fits() ? 2 : 0;
   for (const Cut &cut : within) {
     if (triedBehindTheFirst == 2)
@@ -210,10 +266,9 @@ Compilation::Cut Compilation::chooseCut() {
     tryCut(cut);
     triedBehindTheFirst += least.fits();
   }
-  if (balance == "step")
-    tryCut({"flops"});
-  if (!seconds.empty())
-    tryCut({balance, best.stageMemory});
+  if (!within.empty())
+    for (const Cut &cut : others(best.stageMemory))
+      tryCut(cut);
   staged.balance = best.balance;
   staged.stageMemory = llvm::ArrayRef(best.stageMemory);
   pipe::setOpSeconds(module(), best.seconds);

@@ -278,6 +278,13 @@ LogicalResult Compilation::finish(Level level) {
   pipelines.staged.formKernels =
       level > Level::Staged && !hasPassesAfter(Level::Staged);
   bool needsKernels = begin == Level::Staged || !pipelines.staged.formKernels;
+  Level known = begin;
+  if (pipelines.scheduled.draft && begin == Level::Import &&
+      pipelines.staged.formKernels)
+    if (auto made = ModelStages(module(), options, staged).copyOfMade()) {
+      model.module = std::move(made);
+      known = Level::Staged;
+    }
   const std::pair<Level, std::function<void(OpPassManager &)>> steps[] = {
       {Level::Staged,
        [&](auto &pm) { buildStagedPipeline(pm, pipelines.staged); }},
@@ -292,7 +299,7 @@ LogicalResult Compilation::finish(Level level) {
       {Level::Allocated,
        [&](auto &pm) { buildAllocatedPipeline(pm, pipelines.allocated); }}};
   for (const auto &[made, build] : steps)
-    if (begin < made && made <= level &&
+    if (known < made && made <= level &&
         (failed(run(nameOf(made), module(), build)) || failed(runAfter(made))))
       return failure();
   return level == Level::Allocated ? checkMemory() : success();
@@ -366,13 +373,10 @@ StepEstimate Compilation::estimateStep(const CompileOptions &others,
                                        double enough, bool hasPlan) {
   std::string why;
   auto quiet = keepQuiet(context.get(), why);
-  takeOver(others);
-  options.pipelines.setDraft(true);
-  DictionaryAttr attributes = module()->getAttrDictionary();
-  setAttributes();
-  StepEstimate estimate =
-      tool::estimateStep(module(), options, enough, hasPlan, staged);
-  module()->setAttrs(attributes);
+  StepEstimate estimate = underOptions(others, [&] {
+    options.pipelines.setDraft(true);
+    return tool::estimateStep(module(), options, enough, hasPlan, staged);
+  });
   if (!estimate.why.isOne())
     estimate.why = {why, {}};
   return estimate;

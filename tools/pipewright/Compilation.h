@@ -61,9 +61,12 @@ public:
   llvm::StringRef schedule() const {
     return options.pipelines.scheduled.policy.getValue();
   }
-  /// Whether `--balance step` has other cuts to choose from than that of
-  /// `flops`.
-  bool hasOtherCuts(const CompileOptions &others);
+  /// Whether `--balance step` has cuts to choose from, other than that of
+  /// `flops`, whose plans may have a shorter step than so many seconds.
+  bool mayCutBetter(const CompileOptions &others, double step);
+  /// Whether any stage recomputes in a task of its own, as far as that is known
+  /// before more is decided.
+  bool recomputesEarly(const CompileOptions &others);
   /// What the fastest plan under these options takes at least, as PlanChoice.h
   /// says.
   StepEstimate estimateStep(const CompileOptions &others, double enough,
@@ -120,6 +123,8 @@ private:
 
     bool fits() const { return std::isfinite(step); }
   };
+  std::shared_ptr<const StagedModel> madeStages();
+  double leastStep();
   Trial tryPlan(mlir::OwningOpRef<mlir::ModuleOp> *made = nullptr);
   mlir::LogicalResult chooseSchedule();
   llvm::SmallVector<int64_t> bytesBeyondLimit(bool ofAll);
@@ -136,6 +141,17 @@ private:
     std::swap(model.module, kept);
     auto result = run();
     std::swap(model.module, kept);
+    return result;
+  }
+
+  /// Calls `run` with other options, and leaves the module as it is.
+  template <class Run>
+  auto underOptions(const CompileOptions &others, Run run) {
+    takeOver(others);
+    mlir::DictionaryAttr attributes = module()->getAttrDictionary();
+    setAttributes();
+    auto result = run();
+    module()->setAttrs(attributes);
     return result;
   }
 

@@ -164,7 +164,8 @@ private:
     return one.ranks > 1 && !given.isGiven("offload");
   }
   bool mayFit(const Configuration &one);
-  bool hasOtherCuts(const Configuration &one);
+  bool mayCutBetter(const Configuration &one);
+  bool recomputesEarly(const Configuration &one);
   bool tryOffload(Configuration one);
   void tryCuts();
   void tryHosts();

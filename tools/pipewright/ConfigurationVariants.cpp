@@ -220,10 +220,18 @@ bool ConfigurationSearch::mayFit(const Configuration &one) {
               .isOne();
 }
 
-/// Whether its `--balance` may cut the model otherwise than `flops`.
-bool ConfigurationSearch::hasOtherCuts(const Configuration &one) {
+/// Whether its `--balance` may cut the model for a shorter step than that of
+/// its plan, which has the cut of `flops`.
+bool ConfigurationSearch::mayCutBetter(const Configuration &one) {
   auto variant = opened(one);
-  return variant && variant->compilation.hasOtherCuts(variant->options);
+  return variant &&
+         variant->compilation.mayCutBetter(variant->options, one.step);
+}
+
+/// Whether any of its stages recomputes in a task of its own.
+bool ConfigurationSearch::recomputesEarly(const Configuration &one) {
+  auto variant = opened(one);
+  return variant && variant->compilation.recomputesEarly(variant->options);
 }
 
 /// Beside one that recomputes, one with stashes on hosts and the least
@@ -264,13 +272,13 @@ void ConfigurationSearch::tryVariants() {
       keepSchedule(one);
       return (one.stages == one.ranks || (!std::exchange(hadLoops, true) &&
                                           one.imbalance > ofUse * one.step)) &&
-             hasOtherCuts(one);
+             mayCutBetter(one);
     });
   if (!given.isGiven("early-recompute"))
-    tryEach(/*estimatesFirst=*/true, [](Configuration &one) {
+    tryEach(/*estimatesFirst=*/true, [&](Configuration &one) {
       one.recomputesEarly = true;
       keepSchedule(one);
-      return one.remat != "none" && one.remat != "pointwise";
+      return recomputesEarly(one);
     });
 }
 

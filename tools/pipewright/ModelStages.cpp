@@ -64,6 +64,32 @@ pipewright::tool::checkRematModes(ModuleOp module,
          << " stages, but got " << count << ": " << modes;
 }
 
+std::shared_ptr<const StagedModel> ModelStages::made() {
+  const StagedPipelineOptions &own = options.pipelines.staged;
+  return made(own.stages, own.splitBackward,
+              {own.rankOfStage.begin(), own.rankOfStage.end()});
+}
+
+OwningOpRef<ModuleOp> ModelStages::copyOfMade() const {
+  const StagedPipelineOptions &own = options.pipelines.staged;
+  StagedPipelineOptions staged;
+  setOptions(staged, own.stages, own.splitBackward,
+             {own.rankOfStage.begin(), own.rankOfStage.end()});
+  auto model = known.models.find(keyOf(imported, staged));
+  return model == known.models.end() || !model->second->module
+             ? nullptr
+             : copyOf(*model->second);
+}
+
+OwningOpRef<ModuleOp> ModelStages::copyOf(const StagedModel &model) const {
+  OwningOpRef<ModuleOp> copy = model.module.get().clone();
+  // It may have been made for another way to share states.
+  pipe::changeProgram(*copy, [&](pipe::ProgramFields &program) {
+    program = pipe::programOf(imported);
+  });
+  return copy;
+}
+
 std::shared_ptr<const StagedModel>
 ModelStages::made(int64_t stages, bool splits, schedules::Placement places) {
   StagedPipelineOptions staged;

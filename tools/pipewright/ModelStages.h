@@ -99,6 +99,12 @@ public:
   std::vector<schedules::Placement> placementsOf(int64_t stages) const;
   std::shared_ptr<const StagedModel> made(int64_t stages, bool splits,
                                           schedules::Placement places);
+  /// Those of the options.
+  std::shared_ptr<const StagedModel> made();
+  /// The module of these, to go on with; null where they were not made.
+  mlir::OwningOpRef<mlir::ModuleOp> copyOfMade() const;
+  /// The module of stages that were made, for the program of `imported`.
+  mlir::OwningOpRef<mlir::ModuleOp> copyOf(const StagedModel &model) const;
   /// By the costs of such stages that were made for other plans, or of the
   /// model's ops; null where stages have to be made to know what they cost.
   std::shared_ptr<const StagedModel> estimated(int64_t stages, bool splits);

@@ -318,11 +318,7 @@ void PlanChooser::addCandidates(const std::shared_ptr<const StagedModel> &model,
 }
 
 bool PlanChooser::complete(Candidate &candidate) {
-  OwningOpRef<ModuleOp> module = candidate.model->module.get().clone();
-  // It may have been made for another way to share states.
-  pipe::changeProgram(*module, [&](pipe::ProgramFields &program) {
-    program = pipe::programOf(imported);
-  });
+  OwningOpRef<ModuleOp> module = models.copyOf(*candidate.model);
   PipelineOptions pipelines = options.pipelines;
   pipelines.scheduled.policy = candidate.schedule;
   pipelines.setDraft(true);
