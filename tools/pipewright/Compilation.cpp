@@ -370,12 +370,12 @@ FailureOr<codegen::Plan> Compilation::makePlan() {
 }
 
 StepEstimate Compilation::estimateStep(const CompileOptions &others,
-                                       double enough, bool hasPlan) {
+                                       double enough) {
   std::string why;
   auto quiet = keepQuiet(context.get(), why);
   StepEstimate estimate = underOptions(others, [&] {
     options.pipelines.setDraft(true);
-    return tool::estimateStep(module(), options, enough, hasPlan, staged);
+    return tool::estimateStep(module(), options, enough, staged);
   });
   if (!estimate.why.isOne())
     estimate.why = {why, {}};

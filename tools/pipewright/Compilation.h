@@ -69,8 +69,7 @@ public:
   bool recomputesEarly(const CompileOptions &others);
   /// What the fastest plan under these options takes at least, as PlanChoice.h
   /// says.
-  StepEstimate estimateStep(const CompileOptions &others, double enough,
-                            bool hasPlan);
+  StepEstimate estimateStep(const CompileOptions &others, double enough);
   /// The plan of the allocated level.
   mlir::FailureOr<codegen::Plan> makePlan();
   /// Runs passes on a module, with the instrumentation that was asked for.

@@ -174,8 +174,7 @@ void ConfigurationSearch::estimate(Prospect prospect,
   double enough = stepToBeat() * 1.03;
   if (!std::isfinite(enough))
     enough = prospect.bound * 1.15;
-  const StepEstimate estimate =
-      compilation.estimateStep(options, enough, !planned.empty());
+  const StepEstimate estimate = compilation.estimateStep(options, enough);
   const Configuration &one = prospect.one;
   double &pass = passes[one.microBatchSize];
   pass = std::max(pass, estimate.pass);
@@ -264,8 +263,7 @@ void ConfigurationSearch::addEachRank(Configuration one,
   Prospect prospect{std::move(one), kEachRank};
   prospect.bound =
       compilation
-          .estimateStep(*unlimited, std::numeric_limits<double>::infinity(),
-                        /*hasPlan=*/true)
+          .estimateStep(*unlimited, std::numeric_limits<double>::infinity())
           .least;
   prospect.isEstimated = true;
   // What it has to recompute is not in the bound.

@@ -175,7 +175,7 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   tell(one);
   if (estimatesFirst) {
     const StepEstimate estimate =
-        compilation.estimateStep(options, mostOfInterest, !planned.empty());
+        compilation.estimateStep(options, mostOfInterest);
     if (estimate.least > mostOfInterest || estimate.expected > mostOfInterest)
       return false;
   }

@@ -55,15 +55,12 @@ struct Candidate {
 
 class PlanChooser {
 public:
-  /// With `looksAtMemoryFirst`, an order is built to see what it keeps before
-  /// it is simulated: of use where few fit.
   PlanChooser(ModuleOp imported, const CompileOptions &options,
-              double stepToBeat, bool looksAtMemoryFirst, StagedModels &known)
+              double stepToBeat, StagedModels &known)
       : imported(imported), options(options), models(imported, options, known),
         machine(options.machineModel()),
         limits(schedules::PlanLimits::of(options.sizes())),
-        mostBytes(mostBytesOf(options)), stepToBeat(stepToBeat),
-        looksAtMemoryFirst(looksAtMemoryFirst) {}
+        mostBytes(mostBytesOf(options)), stepToBeat(stepToBeat) {}
 
   /// The one with the shortest step, of those whose tasks alone take no longer
   /// than the step to beat.
@@ -104,7 +101,6 @@ private:
   const schedules::PlanLimits limits;
   const int64_t mostBytes;
   const double stepToBeat;
-  const bool looksAtMemoryFirst;
   /// The one that may be the fastest comes first.
   std::multiset<Candidate> candidates;
   /// Those of one copy of the model that a choice among schedules looks at.
@@ -219,12 +215,10 @@ std::optional<int64_t> PlanChooser::leastOf(const Candidate &candidate) const {
   return fullestOf(model, *kept, model.keptSlack);
 }
 
-/// Whether it is known not to fit before a simulation that takes seconds. One
-/// that plans with times needs about as much as others.
+/// Whether it is known not to fit before it is simulated. One that plans with
+/// times needs about as much as others.
 bool PlanChooser::keepsTooMuch(Candidate &candidate) const {
-  constexpr int64_t manyPairs = 1 << 14;
-  if (!looksAtMemoryFirst || mostBytes == unlimited ||
-      candidate.model->stages * options.microBatches < manyPairs)
+  if (mostBytes == unlimited)
     return false;
   if (auto least = leastOf(candidate)) {
     candidate.leastBytes = *least;
@@ -468,8 +462,7 @@ Refusal pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options,
   // A plan that is not possible is no candidate, and not worth a word.
   ScopedDiagnosticHandler silence(imported.getContext(),
                                   [](Diagnostic &) { return success(); });
-  PlanChooser chooser(imported, options, stepToBeat,
-                      /*looksAtMemoryFirst=*/false, known);
+  PlanChooser chooser(imported, options, stepToBeat, known);
   std::optional<Candidate> best = chooser.choose();
   options.stageChoices.clear();
   if (!best)
@@ -491,10 +484,9 @@ Refusal pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options,
 
 StepEstimate pipewright::tool::estimateStep(ModuleOp imported,
                                             const CompileOptions &options,
-                                            double enough, bool hasPlan,
+                                            double enough,
                                             StagedModels &known) {
   PlanChooser chooser(imported, options,
-                      std::numeric_limits<double>::infinity(),
-                      /*looksAtMemoryFirst=*/!hasPlan, known);
+                      std::numeric_limits<double>::infinity(), known);
   return chooser.estimate(enough);
 }

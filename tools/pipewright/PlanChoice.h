@@ -56,10 +56,10 @@ struct StepEstimate {
 
 /// Looks at schedules as `choosePlan` does, or at the one that was given, by
 /// estimates of stages, until one was simulated or none takes less than
-/// `enough`. Unless there is a plan already, memory is looked at first.
+/// `enough`.
 StepEstimate estimateStep(mlir::ModuleOp imported,
                           const CompileOptions &options, double enough,
-                          bool hasPlan, StagedModels &known);
+                          StagedModels &known);
 
 } // namespace pipewright::tool
 

@@ -384,8 +384,7 @@ bool Compilation::compareWithLayers() {
     remat = modes;
     // Plans are looked at where by estimates they may be faster.
     if (modes == chosen ||
-        tool::estimateStep(module(), options, least, /*hasPlan=*/true, staged)
-                .least >= least)
+        tool::estimateStep(module(), options, least, staged).least >= least)
       return;
     if (const double step = tryPlan().step; isShorterStep(step, least))
       std::tie(best, least) = std::pair(modes, step);
