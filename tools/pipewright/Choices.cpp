@@ -9,6 +9,7 @@
 #include "passes/pipe/staged/ModelCut.h"
 #include "passes/pipe/staged/StageAssignment.h"
 #include "passes/pipelines/StageEstimates.h"
+#include "passes/step/Prediction.h"
 #include "passes/step/TaskTimes.h"
 #include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/MemoryLimits.h"
@@ -79,29 +80,30 @@ double Compilation::leastStep() {
   return timed ? timed->step : 0;
 }
 
-/// What a plan under the options as they are comes to. `made` becomes it where
-/// it is possible.
-Compilation::Trial Compilation::tryPlan(OwningOpRef<ModuleOp> *made) {
+/// Adds the step of the module, at the allocated level, where it has one.
+void Compilation::predict(Draft &draft) {
+  auto stages = pipe::Stages::read(module());
+  if (failed(stages))
+    return;
+  if (auto prediction =
+          pipe::predictStep(module(), *stages, options.machineModel());
+      succeeded(prediction))
+    draft.setStep(prediction->simulation);
+}
+
+/// What a plan under the options as they are comes to.
+Draft Compilation::tryPlan() {
   return onCopy([&] {
     ScopedDiagnosticHandler silence(context.get(),
                                     [](Diagnostic &) { return success(); });
-    Trial trial;
     const bool isDraft = options.pipelines.scheduled.draft;
     options.pipelines.setDraft(true);
     const bool isPossible = succeeded(finish(Level::Allocated));
     options.pipelines.setDraft(isDraft);
-    if (const int64_t bytes = fullestArena(module()); bytes > 0)
-      trial.bytes = bytes;
-    trial.usesHosts =
-        llvm::any_of(module().getOps<pipe::ArenaOp>(),
-                     [](pipe::ArenaOp arena) { return arena.getHostBytes(); });
-    if (!isPossible)
-      return trial;
-    if (auto plan = makePlan(); succeeded(plan))
-      trial.step = plan->simulation.globalStepTime;
-    if (made)
-      *made = std::move(model.module);
-    return trial;
+    Draft draft = Draft::ofMemory(module());
+    if (isPossible)
+      predict(draft);
+    return draft;
   });
 }
 
@@ -213,7 +215,7 @@ Compilation::Cut Compilation::chooseCut() {
   if (begin != Level::Import || !options.stageChoices.empty() ||
       !pipe::isBalanceWithinMemory(balance) || staged.stages == 1)
     return {};
-  drafted = nullptr;
+  drafted.reset();
   // Measured ones are of stages of the cut that predicted ones chose.
   pipe::setTaskTimes(module(), {});
   auto restore = llvm::scope_exit(
@@ -222,19 +224,16 @@ Compilation::Cut Compilation::chooseCut() {
   const bool isDraft =
       options.pipelines.scheduled.draft && options.taskTimes.empty();
   Cut best;
-  Trial least;
-  std::map<std::vector<int32_t>, Trial> tried;
+  Draft least;
+  std::map<std::vector<int32_t>, Draft> tried;
   auto tryCut = [&](const Cut &cut) {
     auto [entry, isNew] = tried.try_emplace(stagesUnder(cut));
-    OwningOpRef<ModuleOp> made;
     if (isNew && !(least.fits() && leastStep() >= least.step))
-      entry->second = tryPlan(isDraft ? &made : nullptr);
-    const Trial &trial = entry->second;
+      entry->second = tryPlan();
+    const Draft &trial = entry->second;
     if (best.balance.empty() || isShorterStep(trial.step, least.step) ||
-        (!least.fits() && trial.bytes < least.bytes)) {
+        (!least.fits() && trial.mostBytes() < least.mostBytes()))
       std::tie(best, least) = std::pair(cut, trial);
-      drafted = std::move(made);
-    }
   };
   const std::vector<double> seconds = secondsOfOps();
   const std::vector<Cut> within = cutsWithin(seconds);
@@ -269,6 +268,8 @@ Compilation::Cut Compilation::chooseCut() {
   if (!within.empty())
     for (const Cut &cut : others(best.stageMemory))
       tryCut(cut);
+  if (isDraft && least.fits())
+    drafted = least;
   staged.balance = best.balance;
   staged.stageMemory = llvm::ArrayRef(best.stageMemory);
   pipe::setOpSeconds(module(), best.seconds);
@@ -307,7 +308,7 @@ LogicalResult Compilation::chooseCutAndRemat() {
     staged.remat = mode.str();
     cuts.push_back(chooseCut());
   }
-  drafted = nullptr;
+  drafted.reset();
   options = open;
   if (cuts.front().balance.empty())
     return chooseRemat();
@@ -321,15 +322,15 @@ LogicalResult Compilation::chooseCutAndRemat() {
   });
   std::optional<CompileOptions> best;
   Cut bestCut;
-  Trial least;
+  Draft least;
   for (const Cut &cut : cuts) {
     options = open;
     stagesUnder(cut);
     if (failed(chooseRemat()))
       continue;
-    const Trial trial = cuts.size() > 1 ? tryPlan() : Trial();
+    const Draft trial = cuts.size() > 1 ? tryPlan() : Draft();
     if (!best || isShorterStep(trial.step, least.step) ||
-        (!least.fits() && trial.bytes < least.bytes))
+        (!least.fits() && trial.mostBytes() < least.mostBytes()))
       std::tie(best, bestCut, least) = std::tuple(options, cut, trial);
   }
   if (!best)
@@ -343,7 +344,7 @@ LogicalResult Compilation::chooseCutAndRemat() {
 /// chooseCut compares with that of `flops`, are for one schedule; only where
 /// nothing fits under that, and memory matters to them, is it chosen for these.
 LogicalResult Compilation::chooseSchedule() {
-  drafted = nullptr;
+  drafted.reset();
   if (options.stageChoices.empty())
     return success();
   const std::vector<int64_t> stageChoices = options.stageChoices;
@@ -359,7 +360,7 @@ LogicalResult Compilation::chooseSchedule() {
     reason = choosePlan(module(), options, stepToBeat, staged, drafted);
   }
   if (!options.passesAfter.empty())
-    drafted = nullptr;
+    drafted.reset();
   if (reason.isOne() && options.pipelines.scheduled.draft) {
     missing = reason.bytes;
     return mlir::emitError(module().getLoc()) << reason.why;

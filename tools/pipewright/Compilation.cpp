@@ -396,27 +396,37 @@ FailureOr<codegen::Plan> Compilation::planUnder(const CompileOptions &others) {
     setAttributes();
     if (failed(choose()))
       return failure();
-    if (drafted && options.pipelines.scheduled.draft)
-      model.module = std::move(drafted);
-    else if (failed(finish(Level::Allocated)))
+    if (failed(finish(Level::Allocated)))
       return failure();
     return makePlan();
   });
 }
 
-FailureOr<codegen::Plan> Compilation::planQuietly(const CompileOptions &others,
-                                                  Refusal &refusal,
-                                                  double step) {
+FailureOr<Draft> Compilation::planQuietly(const CompileOptions &others,
+                                          Refusal &refusal, double step) {
   auto quiet = keepQuiet(context.get(), refusal.why);
   missing.reset();
-  CompileOptions drafted = others;
-  drafted.pipelines.setDraft(true);
   stepToBeat = step;
   auto restore = llvm::scope_exit(
       [&] { stepToBeat = std::numeric_limits<double>::infinity(); });
-  auto plan = planUnder(drafted);
+  auto draft = onCopy([&]() -> FailureOr<Draft> {
+    takeOver(others);
+    options.pipelines.setDraft(true);
+    setAttributes();
+    if (failed(choose()))
+      return failure();
+    if (drafted)
+      return *drafted;
+    if (failed(finish(Level::Allocated)))
+      return failure();
+    Draft draft = Draft::ofMemory(module());
+    predict(draft);
+    if (!draft.fits())
+      return failure();
+    return draft;
+  });
   refusal.bytes = missing;
-  return plan;
+  return draft;
 }
 
 } // namespace pipewright::tool

@@ -9,6 +9,7 @@
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILATION_H
 
 #include "codegen/plan/Plan.h"
+#include "tools/pipewright/Draft.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/PlanChoice.h"
 
@@ -16,7 +17,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 
-#include <cmath>
 #include <limits>
 
 namespace pipewright::tool {
@@ -54,7 +54,7 @@ public:
   /// as soon as it is known that nothing fits, or, where a schedule is to be
   /// chosen, that none has a step below `stepToBeat`, it fails. `why` is the
   /// first error.
-  mlir::FailureOr<codegen::Plan>
+  mlir::FailureOr<Draft>
   planQuietly(const CompileOptions &others, Refusal &refusal,
               double stepToBeat = std::numeric_limits<double>::infinity());
   /// The schedule of the last plan that was made, as --schedule takes it.
@@ -112,19 +112,10 @@ private:
   std::vector<int64_t> limitsOfStages(double share) const;
   void placeStages();
   void compareWithTraced(const codegen::Plan &plan);
-  struct Trial {
-    /// Seconds; infinite where there is no such plan, or it does not fit.
-    double step = std::numeric_limits<double>::infinity();
-    /// Of the fullest rank, as far as it came.
-    int64_t bytes = std::numeric_limits<int64_t>::max();
-    /// Whether hosts keep stashes.
-    bool usesHosts = false;
-
-    bool fits() const { return std::isfinite(step); }
-  };
   std::shared_ptr<const StagedModel> madeStages();
   double leastStep();
-  Trial tryPlan(mlir::OwningOpRef<mlir::ModuleOp> *made = nullptr);
+  void predict(Draft &draft);
+  Draft tryPlan();
   mlir::LogicalResult chooseSchedule();
   llvm::SmallVector<int64_t> bytesBeyondLimit(bool ofAll);
   mlir::LogicalResult checkMemory();
@@ -172,9 +163,10 @@ private:
   Level begin = Level::Import;
   /// Of the last number of ranks and replicas that was planned.
   StagedModels staged;
-  /// What was made when schedule or cut were chosen, where nothing was decided
-  /// since then and no passes of the user are left out.
-  mlir::OwningOpRef<mlir::ModuleOp> drafted;
+  /// What the plan comes to, where that is known since schedule or cut were
+  /// chosen: nothing was decided since then, and no passes of the user are left
+  /// out.
+  std::optional<Draft> drafted;
 };
 
 } // namespace pipewright::tool

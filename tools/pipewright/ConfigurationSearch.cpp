@@ -40,23 +40,23 @@ void ConfigurationSearch::push(Prospect prospect) {
 }
 
 Configuration ConfigurationSearch::summaryOf(Configuration one,
-                                             const codegen::Plan &plan,
+                                             const Draft &draft,
                                              const Compilation &compilation) {
   one.chosen = compilation.schedule();
-  one.stages = plan.stages.size();
-  one.step = plan.simulation.globalStepTime;
-  one.exposed = plan.simulation.exposedSeconds;
+  one.stages = draft.stages;
+  one.step = draft.step;
+  one.exposed = draft.exposed;
   // It may be a variant of one that was planned.
   one.work = 0;
   one.arenaBytes = one.hostBytes = 0;
   double all = 0;
-  for (const codegen::RankPlan &rank : plan.ranks) {
+  for (const Draft::Rank &rank : draft.ranks) {
     all += rank.busySeconds;
     one.work = std::max(one.work, rank.busySeconds);
     one.arenaBytes = std::max(one.arenaBytes, rank.arenaBytes);
     one.hostBytes = std::max(one.hostBytes, rank.hostBytes);
   }
-  one.imbalance = one.work - all / static_cast<double>(plan.ranks.size());
+  one.imbalance = one.work - all / static_cast<double>(draft.ranks.size());
   one.waiting = std::max(0.0, one.step - one.work - one.exposed);
   return one;
 }
@@ -226,13 +226,13 @@ void ConfigurationSearch::plan(const Prospect &prospect,
                                const CompileOptions &options,
                                Compilation &compilation) {
   Refusal refusal;
-  auto plan =
+  auto draft =
       compilation.planQuietly(options, refusal, stepToBeat() * kOfInterest);
-  if (failed(plan)) {
+  if (failed(draft)) {
     fail(prospect, options, refusal);
     return;
   }
-  Configuration one = summaryOf(prospect.one, *plan, compilation);
+  Configuration one = summaryOf(prospect.one, *draft, compilation);
   // An estimate counts no sums.
   constexpr double most = 1.02;
   if (one.step - one.exposed <= most * prospect.expected)

@@ -123,7 +123,7 @@ private:
   /// Plans that are a little slower than the best one say what it gains.
   static constexpr double kOfInterest = 1.05;
 
-  static Configuration summaryOf(Configuration one, const codegen::Plan &plan,
+  static Configuration summaryOf(Configuration one, const Draft &draft,
                                  const Compilation &compilation);
   llvm::Error checkOptions() const;
   llvm::Expected<std::vector<Configuration>> allWays();

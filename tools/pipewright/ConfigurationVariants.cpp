@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "codegen/plan/Plan.h"
 #include "tools/pipewright/ConfigurationSearch.h"
 #include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/PlanChoice.h"
@@ -116,15 +115,15 @@ std::string ConfigurationSearch::smallestPlan() {
     options.dropMemoryLimits();
     tell(one);
     Refusal refusal;
-    if (auto plan = variant->compilation.planQuietly(
+    if (auto draft = variant->compilation.planQuietly(
             options, refusal, std::numeric_limits<double>::infinity());
-        succeeded(plan))
+        succeeded(draft))
       if (const Configuration found =
-              summaryOf(one, *plan, variant->compilation);
+              summaryOf(one, *draft, variant->compilation);
           !best || found.arenaBytes < best->arenaBytes) {
         best = found;
         isForMachine = llvm::all_of(
-            llvm::zip_equal(plan->ranks, limits), [](const auto &pair) {
+            llvm::zip_equal(draft->ranks, limits), [](const auto &pair) {
               const auto &[rank, limit] = pair;
               return !limit || rank.arenaBytes <= *limit;
             });
@@ -180,10 +179,10 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
       return false;
   }
   Refusal refusal;
-  auto plan = compilation.planQuietly(options, refusal, mostOfInterest);
-  if (failed(plan))
+  auto draft = compilation.planQuietly(options, refusal, mostOfInterest);
+  if (failed(draft))
     return false;
-  Configuration found = summaryOf(one, *plan, compilation);
+  Configuration found = summaryOf(one, *draft, compilation);
   // Copies may not be in time for any.
   found.offloads &= found.hostBytes > 0;
   add(std::move(found));

@@ -127,10 +127,3 @@ bool pipewright::tool::isBeyondLimit(pipe::ArenaOp arena,
       options.limitOf(static_cast<int64_t>(arena.getRank()));
   return limit && static_cast<int64_t>(arena.getBytes()) > *limit;
 }
-
-int64_t pipewright::tool::fullestArena(ModuleOp allocated) {
-  int64_t most = 0;
-  for (auto arena : allocated.getOps<pipe::ArenaOp>())
-    most = std::max(most, static_cast<int64_t>(arena.getBytes()));
-  return most;
-}

@@ -28,9 +28,6 @@ struct Refusal {
 /// Whether an arena has more bytes than its rank may have.
 bool isBeyondLimit(pipe::ArenaOp arena, const CompileOptions &options);
 
-/// The bytes of the largest arena of a module at the allocated level.
-int64_t fullestArena(mlir::ModuleOp allocated);
-
 /// Why no plan fits whatever the schedule, from what weights, gradients and
 /// states take on all ranks, and the largest result of a product on one of
 /// them; none where that does not say so. `imported` is at the import level.

@@ -9,7 +9,6 @@
 
 #include "tools/pipewright/PlanChoice.h"
 
-#include "codegen/plan/Plan.h"
 #include "passes/schedules/StepBounds.h"
 #include "passes/schedules/policies/PlanSearch.h"
 #include "passes/step/Prediction.h"
@@ -42,8 +41,8 @@ struct Candidate {
   /// No plan of it has a shorter one; nor takes its fullest rank less.
   double step = 0;
   int64_t peak = 0, leastBytes = 0;
-  /// At the allocated level, once it is complete.
-  std::shared_ptr<OwningOpRef<ModuleOp>> plan;
+  /// Once it is complete.
+  Draft draft;
   /// Whether it fits if stages keep what is expected of them.
   bool isExpectedToFit = true;
 
@@ -324,10 +323,11 @@ bool PlanChooser::complete(Candidate &candidate) {
   buildAllocatedPipeline(pm, pipelines.allocated);
   if (failed(pm.run(*module)))
     return false;
+  candidate.draft = Draft::ofMemory(*module);
   if (llvm::any_of(module->getOps<pipe::ArenaOp>(), [&](pipe::ArenaOp arena) {
         return isBeyondLimit(arena, options);
       })) {
-    candidate.leastBytes = fullestArena(*module);
+    candidate.leastBytes = candidate.draft.mostBytes();
     refuseForMemory(candidate);
     return false;
   }
@@ -339,9 +339,9 @@ bool PlanChooser::complete(Candidate &candidate) {
       pipe::predictStep(*module, *stages, machine);
   if (failed(prediction))
     return false;
-  candidate.step = prediction->simulation.globalStepTime;
+  candidate.draft.setStep(prediction->simulation);
+  candidate.step = candidate.draft.step;
   candidate.peak = peakOf(prediction->simulation, /*hasBytes=*/true);
-  candidate.plan = std::make_shared<OwningOpRef<ModuleOp>>(std::move(module));
   return limits.hold(prediction->order, prediction->simulation);
 }
 
@@ -455,8 +455,8 @@ Refusal PlanChooser::reason() const {
 
 Refusal pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options,
                                      double stepToBeat, StagedModels &known,
-                                     OwningOpRef<ModuleOp> &plan) {
-  plan = nullptr;
+                                     std::optional<Draft> &draft) {
+  draft.reset();
   if (options.stageChoices.empty())
     return {};
   // A plan that is not possible is no candidate, and not worth a word.
@@ -470,7 +470,7 @@ Refusal pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options,
   auto policy = schedules::choosePolicy(best->schedule);
   if (!policy)
     return {llvm::toString(policy.takeError()), {}};
-  plan = std::move(*best->plan);
+  draft = std::move(best->draft);
   options.chosen = best->origin;
   options.policy = std::move(*policy);
   options.pipelines.scheduled.policy = best->schedule;

@@ -11,6 +11,7 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_PLANCHOICE_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_PLANCHOICE_H
 
+#include "tools/pipewright/Draft.h"
 #include "tools/pipewright/ModelStages.h"
 #include "tools/pipewright/Options.h"
 
@@ -32,11 +33,10 @@ inline constexpr llvm::StringLiteral kNoneIsFaster =
 /// stays as it is. Returns why nothing was chosen where memory or the step to
 /// beat is the reason. Where no plan is possible the options stay: compiling
 /// with them says why.
-/// `plan` becomes the best one, at the allocated level, as a draft; null where
-/// nothing was chosen.
+/// `draft` becomes what the best plan comes to; none where nothing was chosen.
 Refusal choosePlan(mlir::ModuleOp imported, CompileOptions &options,
                    double stepToBeat, StagedModels &known,
-                   mlir::OwningOpRef<mlir::ModuleOp> &plan);
+                   std::optional<Draft> &draft);
 
 /// What is known of the fastest plan before any is made.
 struct StepEstimate {

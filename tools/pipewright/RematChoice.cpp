@@ -252,7 +252,7 @@ LogicalResult Compilation::chooseRemat() {
 void Compilation::chooseRematOfRanks(const CompileOptions &given) {
   if (!options.limitsMemory() || options.pipelines.scheduled.draft)
     return;
-  Trial least = tryPlan();
+  Draft least = tryPlan();
   if (least.fits() && options.pipelines.staged.remat == "none")
     return;
   CompileOptions best = options;
@@ -261,9 +261,9 @@ void Compilation::chooseRematOfRanks(const CompileOptions &given) {
     options = std::move(tried);
     if (failed(chooseRemat()))
       return;
-    const Trial trial = tryPlan();
+    const Draft trial = tryPlan();
     if (isShorterStep(trial.step, least.step) ||
-        (!least.fits() && trial.bytes < least.bytes))
+        (!least.fits() && trial.mostBytes() < least.mostBytes()))
       std::tie(best, least) = std::pair(options, trial);
   };
   if (!options.chosen.empty())
@@ -284,7 +284,7 @@ void Compilation::chooseRematOfRanks(const CompileOptions &given) {
     compare(std::move(tried));
   }
   options = std::move(best);
-  drafted = nullptr;
+  drafted.reset();
 }
 
 /// On each rank the mode that recomputes least within the limit, as what one
@@ -411,11 +411,11 @@ void Compilation::compareWithKept() {
   const bool hasWindows = llvm::any_of(words, pipe::isWindowMode);
   if (begin != Level::Import || (!hasWindows && share == 0))
     return;
-  const Trial trial = tryPlan();
-  const int64_t bytes = trial.bytes;
+  const Draft trial = tryPlan();
+  const int64_t bytes = trial.mostBytes();
   auto warn = [&](const llvm::Twine &what, const std::string &other,
                   StringRef advice) {
-    const int64_t whole = tryPlan().bytes;
+    const int64_t whole = tryPlan().mostBytes();
     if (bytes >= whole && bytes < std::numeric_limits<int64_t>::max())
       mlir::emitWarning(module().getLoc())
           << what << ", but its largest arena (" << codegen::formatBytes(bytes)
@@ -432,7 +432,7 @@ void Compilation::compareWithKept() {
          "keep all stashes, or those of fewer micro-batches");
     remat = modes;
   }
-  if (share > 0 && trial.fits() && !trial.usesHosts) {
+  if (share > 0 && trial.fits() && !trial.usesHosts()) {
     mlir::emitWarning(module().getLoc())
         << "offload '" << moved
         << "' moves no stash to hosts: none is within that share and back "
