@@ -292,8 +292,8 @@ Compilation::Cut Compilation::chooseCut() {
 /// Recomputation makes room within a cut: that of a plan without limits, with
 /// nothing or all layers recomputed, that of `flops`, or the one that was asked
 /// for, whichever has the shortest step then. Fails where that is longer than
-/// the step to beat.
-LogicalResult Compilation::chooseCutAndRemat() {
+/// the step to beat. With `all` unset only the first of these is looked at.
+LogicalResult Compilation::chooseCutAndRemat(bool all) {
   StagedPipelineOptions &staged = options.pipelines.staged;
   // Who chooses a schedule compares all of them under one cut.
   if (!options.stageChoices.empty() && !options.choosesBalance)
@@ -307,14 +307,16 @@ LogicalResult Compilation::chooseCutAndRemat() {
     staged.balance = balance;
     staged.remat = mode.str();
     cuts.push_back(chooseCut());
+    if (!all)
+      break;
   }
   drafted.reset();
   options = open;
   if (cuts.front().balance.empty())
     return chooseRemat();
-  if (balance == "step")
+  if (all && balance == "step")
     cuts.push_back({"flops"});
-  if (options.choosesBalance)
+  if (all && options.choosesBalance)
     cuts.push_back({balance});
   std::set<std::vector<int32_t>> tried;
   llvm::erase_if(cuts, [&](const Cut &cut) {

@@ -105,7 +105,7 @@ private:
     std::vector<double> seconds = {};
   };
   Cut chooseCut();
-  mlir::LogicalResult chooseCutAndRemat();
+  mlir::LogicalResult chooseCutAndRemat(bool all = true);
   std::vector<double> secondsOfOps();
   std::vector<Cut> cutsWithin(llvm::ArrayRef<double> seconds) const;
   std::vector<int32_t> stagesUnder(const Cut &cut);

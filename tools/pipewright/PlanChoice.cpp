@@ -66,6 +66,8 @@ public:
   std::optional<Candidate> choose();
   /// See estimateStep.
   StepEstimate estimate(double enough);
+  /// See schedulesByBound.
+  llvm::SmallVector<ScheduleBound> bounds();
   /// Where nothing was chosen: why, if that is memory or the step to beat.
   Refusal reason() const;
 
@@ -444,6 +446,21 @@ std::optional<Candidate> PlanChooser::choose() {
   return best;
 }
 
+llvm::SmallVector<ScheduleBound> PlanChooser::bounds() {
+  addAllCandidates();
+  std::map<std::tuple<std::string, int64_t>, ScheduleBound> all;
+  for (const Candidate &one : named) {
+    auto [known, isNew] = all.try_emplace(
+        {one.schedule, one.model->stages},
+        ScheduleBound{one.schedule, one.splits, one.model->stages, one.step});
+    known->second.step = std::min(known->second.step, one.step);
+  }
+  std::multimap<double, ScheduleBound> sorted;
+  for (ScheduleBound &one : llvm::make_second_range(all))
+    sorted.insert({one.step, std::move(one)});
+  return llvm::to_vector_of<ScheduleBound>(llvm::make_second_range(sorted));
+}
+
 Refusal PlanChooser::reason() const {
   if ((faster == 0 || (tooLarge > 0 && leastBytes == unlimited)) &&
       (isAnySlower || !candidates.empty()))
@@ -480,6 +497,15 @@ Refusal pipewright::tool::choosePlan(ModuleOp imported, CompileOptions &options,
       best->model->places.begin(), best->model->places.end()));
   options.given["stages"] = best->model->stages;
   return {};
+}
+
+llvm::SmallVector<ScheduleBound> pipewright::tool::schedulesByBound(
+    ModuleOp imported, const CompileOptions &options, StagedModels &known) {
+  ScopedDiagnosticHandler silence(imported.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  return PlanChooser(imported, options, std::numeric_limits<double>::infinity(),
+                     known)
+      .bounds();
 }
 
 StepEstimate pipewright::tool::estimateStep(ModuleOp imported,

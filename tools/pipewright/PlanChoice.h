@@ -38,6 +38,22 @@ Refusal choosePlan(mlir::ModuleOp imported, CompileOptions &options,
                    double stepToBeat, StagedModels &known,
                    std::optional<Draft> &draft);
 
+/// One of the schedules to choose from.
+struct ScheduleBound {
+  /// As --schedule takes it.
+  std::string schedule;
+  bool splitsBackward = false;
+  int64_t stages = 0;
+  /// No plan of it has a shorter one.
+  double step = 0;
+};
+
+/// Those that have names, with the shortest bounds first, under options that
+/// ask for a choice.
+llvm::SmallVector<ScheduleBound> schedulesByBound(mlir::ModuleOp imported,
+                                                  const CompileOptions &options,
+                                                  StagedModels &known);
+
 /// What is known of the fastest plan before any is made.
 struct StepEstimate {
   /// No plan has a shorter step; infinite where none is possible.

@@ -15,6 +15,7 @@
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
@@ -245,45 +246,85 @@ LogicalResult Compilation::chooseRemat() {
   return success();
 }
 
+/// Under another schedule of those to choose from.
+static void setSchedule(CompileOptions &options, const ScheduleBound &one) {
+  options.stageChoices.clear();
+  options.policy = llvm::cantFail(schedules::choosePolicy(one.schedule));
+  options.chosen = one.schedule;
+  options.pipelines.scheduled.policy = one.schedule;
+  options.pipelines.staged.splitBackward = one.splitsBackward;
+  options.pipelines.staged.stages = one.stages;
+  options.given["stages"] = one.stages;
+}
+
 /// Behind a schedule that was chosen with one mode for all ranks: each may have
-/// its own, under that schedule or under 1F1B, which is one of those to choose
-/// from and keeps little. Takes the fastest, or the smallest if none fits.
-/// `given` is what was open before.
+/// its own, under that schedule or another one to choose from. Takes the
+/// fastest, or the smallest if none fits. All are compared under one cut, and a
+/// few of the fastest under others. Of programs with many tasks, whose plans
+/// take long, few are looked at, under one cut. `given` is what was open
+/// before.
 void Compilation::chooseRematOfRanks(const CompileOptions &given) {
   if (!options.limitsMemory() || options.pipelines.scheduled.draft)
     return;
+  constexpr int64_t fewPairs = 1 << 11;
+  constexpr size_t mostOfLarge = 3, mostWithCuts = 3;
+  constexpr double little = 1.1;
+  const bool isLarge =
+      options.pipelines.staged.stages * options.microBatches > fewPairs;
   Draft least = tryPlan();
-  if (least.fits() && options.pipelines.staged.remat == "none")
-    return;
   CompileOptions best = options;
-  auto compare = [&](CompileOptions tried) {
-    tried.pipelines.staged.remat = "auto";
-    options = std::move(tried);
-    if (failed(chooseRemat()))
-      return;
+  Attribute seconds = module()->getAttr(pipe::PipeDialect::kOpSeconds);
+  options = given;
+  options.dropMemoryLimits();
+  options.pipelines.staged.remat = "none";
+  llvm::SmallVector<ScheduleBound> schedules =
+      schedulesByBound(module(), options, staged);
+  if (isLarge && schedules.size() > mostOfLarge)
+    schedules.resize(mostOfLarge);
+
+  ScopedDiagnosticHandler silence(context.get(),
+                                  [](Diagnostic &) { return success(); });
+  auto restore =
+      llvm::scope_exit([&, step = stepToBeat] { stepToBeat = step; });
+  auto compare = [&](const CompileOptions &tried, bool choosesCut) {
+    options = tried;
+    options.pipelines.staged.remat = "auto";
+    stepToBeat = choosesCut ? least.step : least.step * little;
+    if (failed(isLarge ? chooseRemat() : chooseCutAndRemat(choosesCut)))
+      return Draft();
     const Draft trial = tryPlan();
     if (isShorterStep(trial.step, least.step) ||
         (!least.fits() && trial.mostBytes() < least.mostBytes()))
-      std::tie(best, least) = std::pair(options, trial);
+      std::tie(best, least, seconds) = std::tuple(
+          options, trial, module()->getAttr(pipe::PipeDialect::kOpSeconds));
+    return trial;
   };
-  if (!options.chosen.empty())
-    compare(options);
-  const int64_t ranks = given.pipelines.scheduled.ranks;
-  auto policy = schedules::choosePolicy("1f1b");
-  if (!policy)
-    llvm::consumeError(policy.takeError());
-  else if (asked == "auto" && llvm::is_contained(given.stageChoices, ranks)) {
-    CompileOptions tried = given;
-    tried.stageChoices.clear();
-    tried.policy = std::move(*policy);
-    tried.chosen = "1f1b";
-    tried.pipelines.scheduled.policy = "1f1b";
-    tried.pipelines.staged.splitBackward = false;
-    tried.pipelines.staged.stages = ranks;
-    tried.given["stages"] = ranks;
-    compare(std::move(tried));
+  std::multimap<double, CompileOptions> fastest;
+  auto compareUnderOneCut = [&](const CompileOptions &tried) {
+    if (const Draft trial = compare(tried, /*choosesCut=*/false); trial.fits())
+      fastest.insert({trial.step, tried});
+  };
+  if (!best.chosen.empty()) {
+    CompileOptions tried = best;
+    tried.pipelines.staged.balance = given.pipelines.staged.balance.getValue();
+    compareUnderOneCut(tried);
   }
+  for (const ScheduleBound &one : schedules) {
+    if (least.fits() && !isShorterStep(one.step, least.step))
+      break;
+    CompileOptions tried = given;
+    setSchedule(tried, one);
+    compareUnderOneCut(tried);
+  }
+  size_t withCuts = 0;
+  for (const auto &[step, tried] : fastest)
+    if (!isLarge && step <= least.step * little && withCuts++ < mostWithCuts)
+      compare(tried, /*choosesCut=*/true);
   options = std::move(best);
+  if (seconds)
+    module()->setAttr(pipe::PipeDialect::kOpSeconds, seconds);
+  else
+    module()->removeAttr(pipe::PipeDialect::kOpSeconds);
   drafted.reset();
 }
 
