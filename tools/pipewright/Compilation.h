@@ -108,7 +108,13 @@ private:
   mlir::LogicalResult chooseCutAndRemat(bool all = true);
   std::vector<double> secondsOfOps();
   std::vector<Cut> cutsWithin(llvm::ArrayRef<double> seconds) const;
+  std::optional<pipe::CutModel> modelUnder(const Cut &cut);
+  std::vector<Cut>
+  cutsWithoutTimes(llvm::StringRef balance,
+                   const std::vector<int64_t> &stageMemory) const;
   std::vector<int32_t> stagesUnder(const Cut &cut);
+  std::vector<Cut> byBound(llvm::ArrayRef<Cut> cuts);
+  std::optional<Cut> improved(const Cut &cut);
   std::vector<int64_t> limitsOfStages(double share) const;
   void placeStages();
   void compareWithTraced(const codegen::Plan &plan);

@@ -198,6 +198,7 @@ void ConfigurationSearch::fail(const Prospect &prospect,
                                const Refusal &refusal) {
   if (refusal.why == kNoneIsFaster) {
     ++slower;
+    slowerPlans.push_back(prospect);
   } else if (refusal.bytes) {
     ++tooLarge;
     const Configuration &one = prospect.one;

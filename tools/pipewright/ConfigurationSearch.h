@@ -74,6 +74,11 @@ struct Configuration {
     constexpr int64_t fewPairs = 1 << 14;
     return ranks * microBatches > fewPairs;
   }
+  /// Whether to compare many plans of it takes a few seconds.
+  bool isSmall() const {
+    constexpr int64_t fewPairs = 1 << 8;
+    return ranks * microBatches <= fewPairs;
+  }
 };
 
 class ConfigurationSearch {
@@ -170,6 +175,10 @@ private:
   void tryCuts();
   void tryHosts();
   bool planVariant(const Configuration &one, bool estimatesFirst);
+  bool planVariant(const Configuration &one, bool estimatesFirst,
+                   double mostOfInterest);
+  std::vector<Configuration> smallWays();
+  void tryOtherCuts();
   std::vector<Configuration> smallestWays() const;
   std::string smallestPlan();
   /// Whether memory does not matter.
@@ -209,6 +218,8 @@ private:
   std::map<std::tuple<int64_t, int64_t, int64_t>, double> leastOfMore;
   std::set<Prospect> prospects;
   int64_t pushed = 0;
+  /// Those that may have been the fastest, and whose plans are not.
+  std::vector<Prospect> slowerPlans;
   /// Whose plans take what was expected.
   std::vector<Prospect> attained;
   /// By ranks, size of micro-batches, and mode of recomputation or level of

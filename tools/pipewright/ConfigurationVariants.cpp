@@ -22,6 +22,9 @@ namespace pipewright::tool {
 /// How many of the ways that need least are looked at again where nothing fits.
 static constexpr int kSmallestOfInterest = 6;
 
+/// So much longer a step may be with one cut, and shorter with another one.
+static constexpr double kLittleLonger = 1.25;
+
 std::optional<ConfigurationSearch::Variant>
 ConfigurationSearch::opened(const Configuration &one) {
   auto options = readCompileOptions(valuesOf(one), nullptr);
@@ -166,7 +169,12 @@ std::vector<Configuration> ConfigurationSearch::fastest() const {
 /// plan.
 bool ConfigurationSearch::planVariant(const Configuration &one,
                                       bool estimatesFirst) {
-  const double mostOfInterest = stepToBeat() * kOfInterest;
+  return planVariant(one, estimatesFirst, stepToBeat() * kOfInterest);
+}
+
+bool ConfigurationSearch::planVariant(const Configuration &one,
+                                      bool estimatesFirst,
+                                      double mostOfInterest) {
   auto variant = opened(one);
   if (!variant)
     return false;
@@ -183,6 +191,8 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   if (failed(draft))
     return false;
   Configuration found = summaryOf(one, *draft, compilation);
+  if (found.step > stepToBeat() * kOfInterest)
+    return false;
   // Copies may not be in time for any.
   found.offloads &= found.hostBytes > 0;
   add(std::move(found));
@@ -260,13 +270,55 @@ bool ConfigurationSearch::tryOffload(Configuration one) {
   return true;
 }
 
+/// Ways with few tasks, whose plans take little time, that take little longer
+/// with the cut of `flops`, or need little more than there is: the fastest
+/// first.
+std::vector<Configuration> ConfigurationSearch::smallWays() {
+  constexpr double littleMemory = 1.15;
+  std::multimap<double, Configuration> ways;
+  for (const Prospect &prospect : prospects)
+    if (prospect.bound <= kLittleLonger * stepToBeat())
+      ways.insert({prospect.bound, prospect.one});
+  for (const Prospect &prospect : slowerPlans)
+    ways.insert({prospect.bound, prospect.one});
+  for (const Configuration &one : planned)
+    ways.insert({one.step, one});
+  for (const auto &[bytes, one] : beyondLimit) {
+    const auto variant = opened(one);
+    if (variant &&
+        static_cast<double>(bytes) <=
+            littleMemory * static_cast<double>(mostBytesOf(variant->options)))
+      ways.insert({kOfInterest * stepToBeat(), one});
+  }
+  std::vector<Configuration> small;
+  llvm::copy_if(
+      llvm::make_second_range(ways), std::back_inserter(small),
+      [](const Configuration &one) { return one.ranks > 1 && one.isSmall(); });
+  return small;
+}
+
+void ConfigurationSearch::tryOtherCuts() {
+  constexpr size_t most = 16;
+  if (planned.empty() || !wanted.pareto.empty() || given.isGiven("balance"))
+    return;
+  size_t tried = 0;
+  for (Configuration one : smallWays())
+    if (one.balance == "flops" && tried++ < most) {
+      one.balance = "step";
+      planVariant(one, /*estimatesFirst=*/false, kLittleLonger * stepToBeat());
+    }
+}
+
 void ConfigurationSearch::tryVariants() {
+  tryOtherCuts();
   // Cut for a short step. Several stages on a rank are made to take as long, so
   // nothing is gained where they do; as that takes long, one is enough.
   constexpr double ofUse = 0.01;
   bool hadLoops = false;
   if (!given.isGiven("balance"))
     tryEach(/*estimatesFirst=*/false, [&](Configuration &one) {
+      if (one.isSmall() && wanted.pareto.empty())
+        return false;
       one.balance = "step";
       keepSchedule(one);
       return (one.stages == one.ranks || (!std::exchange(hadLoops, true) &&

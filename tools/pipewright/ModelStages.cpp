@@ -144,15 +144,50 @@ std::string ModelStages::keyOfCosts(const StagedPipelineOptions &staged) const {
                        staged.wholeStash);
 }
 
+/// Times that were given are those of tasks, modes of several stages belong to
+/// these, and which micro-batches recompute is a matter of the schedule.
+bool ModelStages::mayBeEstimated() const {
+  const llvm::StringRef remat = options.pipelines.staged.remat;
+  return !machine.isUneven() && options.taskTimes.empty() &&
+         !remat.contains(',') && !pipe::isWindowMode(remat);
+}
+
+const std::optional<StageEstimates> &
+ModelStages::estimatesOfOps(const StagedPipelineOptions &staged) {
+  auto [ops, isNew] = known.estimates.try_emplace(
+      staged.remat + (staged.earlyRecompute ? " early" : ""));
+  if (isNew)
+    ops->second = StageEstimates::of(imported, staged, machine);
+  return ops->second;
+}
+
+std::shared_ptr<const StagedModel>
+ModelStages::ofOps(const std::string &balance) {
+  StagedPipelineOptions staged;
+  const int64_t stages = options.pipelines.staged.stages;
+  setOptions(staged, stages, /*splits=*/true, {});
+  if (!mayBeEstimated())
+    return nullptr;
+  const std::optional<StageEstimates> &ops = estimatesOfOps(staged);
+  if (!ops)
+    return nullptr;
+  auto cut = pipe::cutModel(imported, {stages, balance});
+  if (failed(cut))
+    return nullptr;
+  auto model = std::make_shared<StagedModel>();
+  model->stages = stages;
+  model->estimate = "by ops " + balance;
+  model->costs = ops->ofCut(*cut, costsOfLinks(imported, machine));
+  model->edges = std::move(cut->edges);
+  model->weightBytes = std::move(cut->weightBytes);
+  return model;
+}
+
 std::shared_ptr<const StagedModel> ModelStages::estimated(int64_t stages,
                                                           bool splits) {
   StagedPipelineOptions staged;
   setOptions(staged, stages, splits, {});
-  const std::string remat = staged.remat;
-  // Times that were given are those of tasks, modes of several stages belong to
-  // these, and which micro-batches recompute is a matter of the schedule.
-  if (machine.isUneven() || !options.taskTimes.empty() ||
-      llvm::StringRef(remat).contains(',') || pipe::isWindowMode(remat))
+  if (!mayBeEstimated())
     return nullptr;
   // Those of halves tell those of the whole.
   auto made = known.costs.find(keyOfCosts(staged));
@@ -166,11 +201,8 @@ std::shared_ptr<const StagedModel> ModelStages::estimated(int64_t stages,
   std::shared_ptr<const StagedModel> &entry = estimates[model->estimate];
   if (entry)
     return entry;
-  auto [ops, isNew] = known.estimates.try_emplace(
-      remat + (staged.earlyRecompute ? " early" : ""));
-  if (isNew)
-    ops->second = StageEstimates::of(imported, staged, machine);
-  if (!ops->second)
+  const std::optional<StageEstimates> &ops = estimatesOfOps(staged);
+  if (!ops)
     return nullptr;
   staged.remat = "";
   staged.earlyRecompute = false;
@@ -196,9 +228,9 @@ std::shared_ptr<const StagedModel> ModelStages::estimated(int64_t stages,
     model->costs = std::move(links);
     model->costs.stages = made->second;
   } else {
-    model->slack = ops->second->slack();
-    model->keptSlack = ops->second->keptSlack();
-    model->costs = ops->second->ofCut(*cut->second, std::move(links));
+    model->slack = ops->slack();
+    model->keptSlack = ops->keptSlack();
+    model->costs = ops->ofCut(*cut->second, std::move(links));
   }
   model->edges = cut->second->edges;
   model->weightBytes = cut->second->weightBytes;
@@ -235,6 +267,14 @@ ModelStages::fixedBytes(const StagedModel &model,
     if (number > 0)
       all *= leastCopies(options, number);
   return bytes;
+}
+
+int64_t ModelStages::fullestOf(const StagedModel &model, const KeptBytes &kept,
+                               double share) const {
+  std::vector<double> bytes = fixedBytes(model, kept.places);
+  for (auto [all, own] : llvm::zip_equal(bytes, kept.most))
+    all += share * static_cast<double>(own);
+  return static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
 }
 
 std::vector<double>

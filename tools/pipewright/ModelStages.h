@@ -109,6 +109,10 @@ public:
   /// model's ops; null where stages have to be made to know what they cost.
   std::shared_ptr<const StagedModel> estimated(int64_t stages, bool splits);
 
+  /// By the costs of the model's ops alone, where it is cut as `balance` says;
+  /// null where that is not possible, or stages have to be made to know more.
+  std::shared_ptr<const StagedModel> ofOps(const std::string &balance);
+
   schedules::ScheduleOptions sizesOf(const StagedModel &model) const;
   /// By rank: what the weights of its stages take at least, with gradients and
   /// states.
@@ -118,6 +122,10 @@ public:
   /// costs.
   std::vector<double> freeBytes(const StagedModel &model,
                                 const schedules::Placement &places) const;
+  /// What the fullest rank takes where it keeps such a share of what is
+  /// expected.
+  int64_t fullestOf(const StagedModel &model, const KeptBytes &kept,
+                    double share) const;
   /// Of the schedule of a name; null where there is none. `built` has what was
   /// built of this model.
   std::shared_ptr<const TimedSchedule>
@@ -138,6 +146,9 @@ private:
   void setOptions(StagedPipelineOptions &staged, int64_t stages, bool splits,
                   const schedules::Placement &places) const;
   std::string keyOfCosts(const StagedPipelineOptions &staged) const;
+  bool mayBeEstimated() const;
+  const std::optional<StageEstimates> &
+  estimatesOfOps(const StagedPipelineOptions &staged);
 
   mlir::ModuleOp imported;
   const CompileOptions &options;

@@ -84,8 +84,6 @@ private:
     return models.timesOf(*candidate.model, candidate.splits, candidate.policy,
                           candidate.schedule, built[candidate.model]);
   }
-  int64_t fullestOf(const StagedModel &model, const KeptBytes &kept,
-                    double share) const;
   std::optional<int64_t> leastOf(const Candidate &candidate) const;
   bool keepsTooMuch(Candidate &candidate) const;
   std::shared_ptr<const TimedSchedule> fastestNamed(const Candidate &choice);
@@ -197,15 +195,6 @@ void PlanChooser::refuseForMemory(const Candidate &candidate) {
   leastBytes = std::min(leastBytes, candidate.leastBytes);
 }
 
-/// What the fullest rank takes where it keeps so much of what is expected.
-int64_t PlanChooser::fullestOf(const StagedModel &model, const KeptBytes &kept,
-                               double share) const {
-  std::vector<double> bytes = models.fixedBytes(model, kept.places);
-  for (auto [all, own] : llvm::zip_equal(bytes, kept.most))
-    all += share * static_cast<double>(own);
-  return static_cast<int64_t>(*std::max_element(bytes.begin(), bytes.end()));
-}
-
 /// What the fullest rank takes at least, before a simulation; none where its
 /// order depends on times.
 std::optional<int64_t> PlanChooser::leastOf(const Candidate &candidate) const {
@@ -213,7 +202,7 @@ std::optional<int64_t> PlanChooser::leastOf(const Candidate &candidate) const {
   auto kept = models.keptBytes(model, candidate.policy, candidate.schedule);
   if (!kept)
     return std::nullopt;
-  return fullestOf(model, *kept, model.keptSlack);
+  return models.fullestOf(model, *kept, model.keptSlack);
 }
 
 /// Whether it is known not to fit before it is simulated. One that plans with
@@ -261,7 +250,8 @@ void PlanChooser::simulate(Candidate candidate) {
   // of them, and planning it takes long.
   if (candidate.policy->isChoice() && mostBytes < unlimited)
     if (auto best = fastestNamed(candidate);
-        best && fullestOf(model, best->kept, model.keptSlack) > mostBytes) {
+        best &&
+        models.fullestOf(model, best->kept, model.keptSlack) > mostBytes) {
       ++faster;
       ++tooLarge;
       leastRefused = std::min(leastRefused, candidate.step);
@@ -274,8 +264,10 @@ void PlanChooser::simulate(Candidate candidate) {
   candidate.origin = schedule->origin;
   candidate.step = model.slack * schedule->step;
   candidate.peak = schedule->peak;
-  candidate.leastBytes = fullestOf(model, schedule->kept, model.keptSlack);
-  candidate.isExpectedToFit = fullestOf(model, schedule->kept, 1) <= mostBytes;
+  candidate.leastBytes =
+      models.fullestOf(model, schedule->kept, model.keptSlack);
+  candidate.isExpectedToFit =
+      models.fullestOf(model, schedule->kept, 1) <= mostBytes;
   if (candidate.leastBytes > mostBytes) {
     leastRefused = std::min(leastRefused, candidate.step);
     refuseForMemory(candidate);

@@ -108,6 +108,7 @@ FailureOr<CutModel> cutModel(ModuleOp module, const StageCut &cut) {
     return failure();
   CutModel result;
   result.weightBytes.assign(cut.stages, 0);
+  result.layers.assign(cut.stages, 0);
   llvm::SetVector<std::pair<Value, int32_t>> crossing;
   // Of each weight, its bytes and the stages that read it.
   llvm::MapVector<Attribute, std::pair<int64_t, llvm::SmallSet<int32_t, 1>>>
@@ -117,6 +118,7 @@ FailureOr<CutModel> cutModel(ModuleOp module, const StageCut &cut) {
     if (found == stageOf.end())
       continue;
     const int32_t stage = found->second;
+    result.layers[stage] += isLayer(op);
     for (Value operand : op->getOperands())
       for (Value source : model->originOf(operand).placed)
         if (stageOf.lookup(source.getDefiningOp()) != stage)

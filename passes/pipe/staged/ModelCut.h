@@ -42,6 +42,9 @@ struct CutModel {
   std::vector<int32_t> stageOfOp;
   /// By stage: its last op that `isLayer`; -1 where it has none.
   std::vector<int32_t> lastLayers;
+  /// By stage: how many ops that `isLayer` are placed there, as `manual:`
+  /// counts them.
+  std::vector<int64_t> layers;
   /// What crosses borders, once for each stage that reads it.
   std::vector<schedules::StageEdge> edges;
   /// By stage, in f32: of trained weights that no other stage reads.

@@ -104,6 +104,14 @@ static std::optional<SmallVector<int64_t>> readLayers(StringRef text) {
   return layers;
 }
 
+SmallVector<StringRef> balancesByName() {
+  SmallVector<StringRef> names;
+  for (const Method &method : kMethods)
+    if (method.argument.empty())
+      names.push_back(method.name);
+  return names;
+}
+
 bool isBalanceWithinMemory(StringRef balance) {
   const Method *method = findMethod(balance);
   return method && method->kind == Method::Step;

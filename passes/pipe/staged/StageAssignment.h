@@ -25,6 +25,10 @@ llvm::StringRef patternOfBalance(llvm::StringRef balance);
 /// The file with measured times of a method that needs them; empty for others.
 llvm::StringRef timesFileOfBalance(llvm::StringRef balance);
 
+/// The methods that have nothing behind their names, and so may be tried for
+/// any model.
+llvm::SmallVector<llvm::StringRef> balancesByName();
+
 /// Whether the method can leave out cuts of which a stage needs much memory.
 bool isBalanceWithinMemory(llvm::StringRef balance);
 
