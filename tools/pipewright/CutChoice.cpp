@@ -295,15 +295,33 @@ LogicalResult Compilation::chooseCutAndRemat(bool all) {
   std::optional<CompileOptions> best;
   Cut bestCut;
   Draft least;
-  for (const Cut &cut : cuts) {
-    options = open;
-    stagesUnder(cut);
-    if (failed(chooseRemat()))
-      continue;
-    const Draft trial = cuts.size() > 1 ? tryPlan() : Draft();
+  auto compare = [&](const Cut &cut) {
+    options.given["remat"] = staged.remat.getValue();
+    const Draft trial = tryPlan();
     if (!best || isShorterStep(trial.step, least.step) ||
         (!least.fits() && trial.mostBytes() < least.mostBytes()))
       std::tie(best, bestCut, least) = std::tuple(options, cut, trial);
+  };
+  auto tryCut = [&](const Cut &cut) {
+    options = open;
+    stagesUnder(cut);
+    if (succeeded(chooseRemat()))
+      compare(cut);
+  };
+  for (const Cut &cut : cuts)
+    tryCut(cut);
+  // Where none fits: one that is made for little memory, with a mode for all.
+  for (StringRef mode : {"every:1", "full"}) {
+    if (!all || !best || least.fits() || !open.limitsMemory())
+      break;
+    options = open;
+    options.choosesBalance = false;
+    staged.balance = balance;
+    staged.remat = mode.str();
+    const Cut cut = chooseCut();
+    options.choosesBalance = open.choosesBalance;
+    compare(cut);
+    tryCut(cut);
   }
   if (!best)
     return failure();

@@ -237,7 +237,8 @@ LogicalResult Compilation::chooseRemat() {
     CompileOptions late = options;
     staged.remat = "auto";
     staged.earlyRecompute = true;
-    if (!decideRemat().value_or(false))
+    // Schedules that move stashes have no room for such tasks.
+    if (!decideRemat().value_or(false) || !tryPlan().fits())
       options = std::move(late);
     else
       options.given["early_recompute"] = true;
