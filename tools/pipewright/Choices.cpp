@@ -6,25 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/pipe/PipeDialect.h"
-#include "passes/pipe/staged/ModelCut.h"
-#include "passes/pipe/staged/StageAssignment.h"
-#include "passes/pipelines/StageEstimates.h"
 #include "passes/step/Prediction.h"
-#include "passes/step/TaskTimes.h"
 #include "tools/pipewright/Compilation.h"
 #include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/ModelStages.h"
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/StringExtras.h"
 
-#include <cmath>
-#include <map>
 #include <optional>
-#include <set>
-#include <tuple>
 
 using namespace mlir;
 

@@ -174,11 +174,11 @@ std::vector<Compilation::Cut> Compilation::byBound(llvm::ArrayRef<Cut> cuts) {
 /// taken, or with the smallest arenas if none is within the limit: that of
 /// `step` alone; where there is a limit, those within ever less memory,
 /// beginning with more, as it counts what is computed again, and ending soon
-/// behind the first one that fits; and, unless times were measured, the cuts by
-/// operations, of `step` and of `flops`, those that count layers and weights,
-/// and what a local search makes of the fastest, which knows the schedule.
-/// Where ranks have several stages each, `step` makes these take as long,
-/// whatever the limit. None where it is not open.
+/// behind the first one that fits; and, unless times were measured, those of
+/// all methods that need no times, and what a local search makes of the
+/// fastest, which knows the schedule. Where ranks have several stages each,
+/// `step` makes these take as long, whatever the limit. None where it is not
+/// open.
 Compilation::Cut Compilation::chooseCut() {
   StagedPipelineOptions &staged = options.pipelines.staged;
   const std::string balance = staged.balance;
@@ -208,12 +208,14 @@ Compilation::Cut Compilation::chooseCut() {
   const std::vector<double> seconds = secondsOfOps();
   const std::vector<Cut> within = cutsWithin(seconds);
   std::vector<Cut> cuts = {{balance, {}, seconds}};
+  constexpr size_t mostImproved = 5;
   // What has the least bound first, so that fewer are planned.
   if (within.empty()) {
     llvm::append_range(cuts, cutsWithoutTimes(balance, {}));
     cuts = byBound(cuts);
+    const std::vector<Cut> known = cuts;
     if (balance == "step")
-      for (const Cut &cut : llvm::to_vector(cuts))
+      for (const Cut &cut : llvm::ArrayRef(known).take_front(mostImproved))
         if (auto found = improved(cut))
           cuts.push_back(*found);
     cuts = byBound(cuts);

@@ -27,9 +27,9 @@ CutSearch::Estimate CutSearch::estimate(const std::vector<int64_t> &layers) {
   if (!model)
     return {none, none};
   schedules::BuiltSchedules built;
-  auto timed = stages.timesOf(
-      *model, options.pipelines.staged.splitBackward, options.policy,
-      options.pipelines.scheduled.policy.getValue(), built);
+  auto timed =
+      stages.simulated(*model, options.policy,
+                       options.pipelines.scheduled.policy.getValue(), built);
   if (!timed)
     return {none, none};
   return {timed->step,

@@ -338,8 +338,14 @@ ModelStages::timesOf(const StagedModel &model, bool splits,
   const std::string key =
       keyOf(imported, staged) + schedule + " " + model.estimate;
   auto [entry, isNew] = known.schedules.try_emplace(key);
-  if (!isNew)
-    return entry->second;
+  if (isNew)
+    entry->second = simulated(model, policy, schedule, built);
+  return entry->second;
+}
+
+std::shared_ptr<const TimedSchedule> ModelStages::simulated(
+    const StagedModel &model, const schedules::PolicyChoice &policy,
+    const std::string &schedule, schedules::BuiltSchedules &built) const {
   schedules::ScheduleOptions sizes = policy.with(sizesOf(model));
   // What is compared on other places has other costs.
   if (!sizes.costsAt)
@@ -359,7 +365,7 @@ ModelStages::timesOf(const StagedModel &model, bool splits,
   for (const schedules::RankSummary &rank : simulation.ranks)
     result->kept.most.push_back(rank.peakStashBytes);
   result->kept.places = order.rankOfStage;
-  return entry->second = std::move(result);
+  return result;
 }
 
 } // namespace pipewright::tool

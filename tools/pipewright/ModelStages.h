@@ -133,6 +133,12 @@ public:
           const schedules::PolicyChoice &policy, const std::string &schedule,
           schedules::BuiltSchedules &built);
 
+  /// The same, which is not kept.
+  std::shared_ptr<const TimedSchedule>
+  simulated(const StagedModel &model, const schedules::PolicyChoice &policy,
+            const std::string &schedule,
+            schedules::BuiltSchedules &built) const;
+
   /// Of an order that does not depend on times, at no cost of a simulation;
   /// none where times or moves decide.
   std::optional<KeptBytes> keptBytes(const StagedModel &model,
