@@ -4,7 +4,8 @@
     tools/bench/balance_study.py MODEL.onnx [--batch 128] [--ranks 2,4] [--micro-batches 1,8,16]
                                  [--rounds 3] [--picture OUT.svg]
     tools/bench/balance_study.py MODEL.onnx --predicted cpu,h100-bf16 [--ranks 2,3,4,5,6,7,8]
-                                 [--micro-batch-size 16] [--loss softmax-cross-entropy]
+                                 [--schedules 1f1b] [--micro-batch-size 16]
+                                 [--loss softmax-cross-entropy]
 
 For each number of micro-batches of one batch, `pipewright profile` measures the model's modules; for
 each cut, one rank runs the stages of all ranks one after the other, alone, and `plan --task-times`
@@ -12,13 +13,15 @@ simulates 1F1B with the medians. With 2 ranks the pipeline runs as well, a core 
 are relative to all work on one core, so that K ranks can reach 1/K. Prints a Markdown table for each
 number of ranks. VGG19: `tools/reference/export_models.py vgg19 vgg19.onnx`.
 
-With --predicted nothing runs: a row for each machine says what a step of 1F1B with twice as many
-micro-batches as ranks is predicted to take if stages have as many operations (`flops`), and how
-much less of it the cut of `step` takes.
+With --predicted nothing runs: a row for each machine and schedule says what a step with twice as
+many micro-batches as ranks is predicted to take if stages have as many operations (`flops`), how
+much less of it the cut of `step` takes, and how much less than the fastest of all methods that
+need no times.
 """
 
 import argparse
 import json
+import math
 import os
 import statistics
 import sys
@@ -27,12 +30,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from pipetools import bench  # noqa: E402
-from pipetools.running import call, exit_with, find_pipewright  # noqa: E402
+from pipetools.running import Failure, call, exit_with, find_pipewright  # noqa: E402
 
 # Behind a colon stands the file of a profile.
 METHODS = ["uniform", "parameters", "flops", "time:", "step", "step:", "memory",
            "deepspeed-uniform", "deepspeed-parameters", "torchgpipe-size", "torchgpipe-time:"]
 STEPS = 5
+
+
+def plan(*words):
+    text = call([find_pipewright(), "plan", *words, "--json"], "plan", timeout=1800)
+    # Behind a remark on the cut.
+    return json.loads(text[text.index("{"):])
 
 
 class Study:
@@ -56,8 +65,7 @@ class Study:
         return times
 
     def plan(self, micro_batches, ranks, balance, *more):
-        return json.loads(self.pipewright("plan", *self.options(micro_batches), "--ranks", ranks,
-                                          "--balance", balance, "--json", *more))
+        return plan(*self.options(micro_batches), "--ranks", ranks, "--balance", balance, *more)
 
     def measure(self, micro_batches, ranks, balance):
         """Of a cut: simulated and measured seconds, all work's seconds, the largest arena."""
@@ -89,21 +97,27 @@ class Study:
                 "arena": max(rank["arena_bytes"] for rank in plan["ranks"])}
 
 
-def predicted_seconds(a, machine, ranks, balance):
-    text = call([find_pipewright(), "plan", a.model, "--loss", a.loss, "--ranks", ranks, "--micro-batches",
-                 2 * ranks, "--micro-batch-size", a.micro_batch_size, "--schedule", "1f1b", "--machine",
-                 machine, "--balance", balance, "--json"], "plan")
-    # Behind a remark on the cut.
-    return json.loads(text[text.index("{"):])["predicted_step_seconds"]
+def predicted_seconds(a, machine, schedule, ranks, balance):
+    """Infinite where the model cannot be cut so."""
+    try:
+        return plan(a.model, "--loss", a.loss, "--ranks", ranks, "--micro-batches", 2 * ranks,
+                    "--micro-batch-size", a.micro_batch_size, "--schedule", schedule, "--machine",
+                    machine, "--balance", balance)["predicted_step_seconds"]
+    except Failure:
+        return math.inf
 
 
-def predicted_row(a, machine, ranks):
-    """Milliseconds with the cut of `flops`, and what `step` saves of them."""
+def predicted_row(a, machine, schedule, ranks):
+    """Milliseconds with the cut of `flops`, and what `step` saves of them and of the fastest's."""
     cells = []
     for count in ranks:
-        flops, step = (predicted_seconds(a, machine, count, balance) for balance in ("flops", "step"))
-        cells.append(f"{1e3 * flops:.4g}, {round(1 - step / flops, 4) + 0:.1%}")
-    return f"| {Path(a.model).stem}, {machine} | " + " | ".join(cells) + " |"
+        seconds = {balance: predicted_seconds(a, machine, schedule, count, balance)
+                   for balance in METHODS if not balance.endswith(":")}
+        step = seconds.pop("step")
+        flops, least = seconds["flops"], min(seconds.values())
+        saved = (f"{round(1 - step / other, 4) + 0:.1%}" for other in (flops, least))
+        cells.append(f"{1e3 * flops:.4g}, " + ", ".join(saved))
+    return f"| {Path(a.model).stem}, {machine}, {schedule} | " + " | ".join(cells) + " |"
 
 
 def bar_chart(rows, path):
@@ -140,6 +154,7 @@ def main():
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--picture")
     parser.add_argument("--predicted", help="machines; run nothing")
+    parser.add_argument("--schedules", default="1f1b", help="of --predicted")
     parser.add_argument("--micro-batch-size", type=int, default=16, help="of --predicted")
     parser.add_argument("--loss", default="softmax-cross-entropy", help="of --predicted")
     arguments = parser.parse_args()
@@ -149,7 +164,8 @@ def main():
         print("| ranks | " + " | ".join(map(str, ranks_asked)) + " |")
         print("|---" * (len(ranks_asked) + 1) + "|")
         for machine in arguments.predicted.split(","):
-            print(predicted_row(arguments, machine, ranks_asked), flush=True)
+            for schedule in arguments.schedules.split(","):
+                print(predicted_row(arguments, machine, schedule, ranks_asked), flush=True)
         return
     groups = []
     with tempfile.TemporaryDirectory() as work:
