@@ -1,7 +1,7 @@
 //===- Choices.cpp - What a compilation decides by itself -----------------===//
 //
-// Cut and schedule, where the user left them open: whole plans are made and
-// compared. Recomputation is in RematChoice.cpp.
+// What the user left open, by comparing whole plans: in which order, and the
+// schedule. The cut is in CutChoice.cpp, recomputation in RematChoice.cpp.
 //
 //===----------------------------------------------------------------------===//
 

@@ -44,7 +44,7 @@ struct ScheduleBound {
   std::string schedule;
   bool splitsBackward = false;
   int64_t stages = 0;
-  /// No plan of it has a shorter one.
+  /// No plan of it with the cut of the options has a shorter one.
   double step = 0;
 };
 
