@@ -309,3 +309,13 @@ std::string pipewright::text::csv(StringRef text) {
   }
   return out + "\"";
 }
+
+std::string pipewright::text::listOf(llvm::ArrayRef<llvm::StringRef> words) {
+  std::string list;
+  for (auto [index, word] : llvm::enumerate(words)) {
+    if (index > 0)
+      list += index + 1 == words.size() ? " or " : ", ";
+    list += word;
+  }
+  return list;
+}

@@ -11,6 +11,7 @@
 #ifndef PIPEWRIGHT_SUPPORT_TEXT_H
 #define PIPEWRIGHT_SUPPORT_TEXT_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <string>
@@ -58,6 +59,9 @@ std::string xml(llvm::StringRef text);
 
 /// Text of LaTeX, in which no character is a command.
 std::string latex(llvm::StringRef text);
+
+/// Words as a sentence has them: `a, b or c`.
+std::string listOf(llvm::ArrayRef<llvm::StringRef> words);
 
 /// A cell of a CSV file, in quotes where it needs them.
 std::string csv(llvm::StringRef text);

@@ -6,6 +6,9 @@
 
 #include "codegen/target/Target.h"
 
+#include "passes/planning/NamedMachines.h"
+#include "support/Text.h"
+
 #include "mlir/IR/Diagnostics.h"
 
 #include <map>
@@ -35,7 +38,7 @@ const MachineModel &Target::machine(Precision precision) const {
   std::string name = machineName(precision);
   auto [known, isNew] = machines.try_emplace(name);
   if (isNew)
-    known->second = MachineModel::named(name).value_or(MachineModel());
+    known->second = machineNamed(name).value_or(MachineModel());
   return known->second;
 }
 
@@ -62,13 +65,7 @@ std::string namesOfTargets(llvm::function_ref<bool(const Target &)> accept) {
   for (const Target *target : allTargets())
     if (!accept || accept(*target))
       names.push_back(target->name());
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (i > 0)
-      text += i + 1 == names.size() ? " or " : ", ";
-    text += names[i];
-  }
-  return text;
+  return text::listOf(names);
 }
 
 llvm::Expected<const Target *> findTarget(llvm::StringRef name) {

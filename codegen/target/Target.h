@@ -139,7 +139,7 @@ public:
     return {};
   }
   /// The name of the machine that decisions are made for, as
-  /// `MachineModel::named` knows it: nominal, so that a program is the same
+  /// `machineNamed` knows it: nominal, so that a program is the same
   /// whoever compiles it.
   virtual std::string machineName(Precision precision) const { return "cpu"; }
   /// The machine that times are predicted for, one unit of it for each rank;

@@ -52,8 +52,7 @@ std::string pipewright::writeMachine(const MeasuredMachine &machine) {
   return text;
 }
 
-llvm::Expected<std::map<Precision, MachineModel>>
-pipewright::readMachine(StringRef text) {
+llvm::Expected<MachineModels> pipewright::readMachine(StringRef text) {
   auto [first, rest] = text.split('\n');
   if (first != firstLine)
     return llvm::createStringError("expects '" + firstLine + "' first");
@@ -63,7 +62,7 @@ pipewright::readMachine(StringRef text) {
     if (!llvm::to_float(number, numbers[name.str()]))
       return llvm::createStringError("expects a number behind '" + name + "'");
   }
-  std::map<Precision, MachineModel> models;
+  MachineModels models;
   for (Precision precision : precisions)
     for (const MachineFigure &figure : machineFigures()) {
       if (figure.isOptional)

@@ -26,7 +26,7 @@ namespace pipewright {
 struct MeasuredMachine {
   /// As the system names it: `Intel(R) Xeon(R) Processor @ 2.60GHz`.
   std::string processor;
-  std::map<Precision, MachineModel> models;
+  MachineModels models;
   /// Where it is kept; empty where there is no folder to keep it in.
   std::string path;
 };
@@ -42,8 +42,7 @@ llvm::Expected<MeasuredMachine> measureMachine();
 /// The content of a file, and what it has the figures of; fails with what is
 /// missing or no number above zero.
 std::string writeMachine(const MeasuredMachine &machine);
-llvm::Expected<std::map<Precision, MachineModel>>
-readMachine(llvm::StringRef text);
+llvm::Expected<MachineModels> readMachine(llvm::StringRef text);
 
 } // namespace pipewright
 

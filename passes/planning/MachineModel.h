@@ -2,10 +2,10 @@
 //
 // One model for what is decided and for what is predicted: a core, or a GPU,
 // for each rank. Programs are the same whoever compiles them, because their
-// decisions are made for a named machine whose figures are the same on every
-// host; only schedules that plan with times are made for the machine that they
-// are predicted for. For CPUs that is the machine at hand, measured once
-// (MachineFile.h).
+// decisions are made for a named machine (NamedMachines.h) whose figures are
+// the same on every host; only schedules that plan with times are made for the
+// machine that they are predicted for. For CPUs that is the machine at hand,
+// measured once (MachineFile.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +27,7 @@ namespace pipewright {
 /// read 10 bits; with BF16, weights and sums stay f32.
 enum class Precision { F32, Tf32, BF16 };
 
+llvm::ArrayRef<Precision> allPrecisions();
 /// The word of the command line.
 llvm::StringRef nameOf(Precision precision);
 
@@ -85,6 +86,8 @@ struct MachineModel {
 
   static constexpr double unknownMemory = 1ull << 60;
 
+  /// Whether all figures are the same, those of other ranks aside.
+  bool isLike(const MachineModel &other) const;
   /// Whether it has ranks of several kinds.
   bool isUneven() const { return !others.empty(); }
   /// With what a rank of a pipeline of `ranks` computes, and all alike: with
@@ -93,47 +96,6 @@ struct MachineModel {
   MachineModel ofRank(int64_t rank, int64_t ranks, int64_t replicas) const;
   /// With each figure the best of all ranks, and all alike: no rank is faster.
   MachineModel ofBestRank() const;
-
-  /// One H100 for each rank, eight in a host of 2 TB, joined by NVLink, and an
-  /// adapter of 400 Gb/s for each (DGX H100's data sheet). In bf16 what large
-  /// products and attention reach in a step of GPT-2 124M, and convolutions in
-  /// one of VGG19, on an H200, whose processor is the same
-  /// (doc/gpu-results.md); the rest from published figures.
-  static MachineModel h100(Precision precision);
-  /// An H200 in bf16: an H100 with memory of 4.8 TB/s (data sheet), of which
-  /// kernels reach the same share.
-  static MachineModel h200();
-  /// One A100 with 80 GB in bf16: shares of its published peaks (312 TFLOP/s,
-  /// 2 TB/s, 300 GB/s by NVLink) as large products and kernels usually reach
-  /// them; eight in a host of 2 TB, an adapter of 200 Gb/s for each (DGX A100's
-  /// data sheet). Nothing of it was measured by this project.
-  static MachineModel a100();
-  /// One V100 in 16 bits (125 TFLOP/s, 900 GB/s: data sheet), of which products
-  /// and kernels reach the shares that they do of an H100; eight in a DGX-1
-  /// with 512 GB that share four adapters of 100 Gb/s, an NVLink of 25 GB/s
-  /// between two (white paper). The machine of J. Lamy-Poirier, "Breadth-First
-  /// Pipeline Parallelism", 2022. Nothing of it was measured by this project.
-  static MachineModel v100();
-  /// One P100 with 16 GB in f32, on PCIe (9.3 TFLOP/s, 732 GB/s: data sheet),
-  /// of which products and kernels reach the shares that they do of an H100;
-  /// eight in a host, without NVLink, and 10 Gb/s. The GPU of Y. Huang et al.,
-  /// "GPipe", 2019, table 3. Nothing of it was measured by this project.
-  static MachineModel p100();
-  /// One P40 with 24 GB in f32 (11.8 TFLOP/s, 346 GB/s: data sheet), likewise;
-  /// the GPU of C. Kim et al., "torchgpipe", 2020.
-  static MachineModel p40();
-  /// A core of a CPU for each rank, 16 in a host, which share 100 Gb/s.
-  static MachineModel cpuCluster();
-  /// The machine of that name, such as `cpu`, `h100-f32` or `h100-bf16`; none
-  /// where nobody knows it.
-  static std::optional<MachineModel> named(llvm::StringRef name);
-  /// The same, of names that leave the precision out (`h100`), too: that of
-  /// these figures or, where no others are known, the only one; and with hosts
-  /// of so many ranks (`h100x4`).
-  static std::optional<MachineModel> named(llvm::StringRef name,
-                                           Precision precision);
-  /// All names, as a sentence lists them.
-  static std::string names();
 };
 
 /// One of a machine's figures. All are above zero.
@@ -165,10 +127,12 @@ llvm::ArrayRef<MachineFigure> machineFigures();
 /// The one of that name; null where there is none.
 const MachineFigure *findMachineFigure(llvm::StringRef name);
 
+/// What a machine has of each precision that it has figures for.
+using MachineModels = std::map<Precision, MachineModel>;
+
 /// Measures one core of this machine for some 0.2 s, with the matrix product of
 /// the library that programs will use where it can be loaded.
-std::map<Precision, MachineModel>
-measureCore(llvm::ArrayRef<Precision> precisions);
+MachineModels measureCore(llvm::ArrayRef<Precision> precisions);
 
 /// The cores of this machine that this process may use.
 int64_t countCores();

@@ -126,13 +126,12 @@ static void measureLibrary(void *library, Precision precision,
   }
 }
 
-std::map<Precision, MachineModel>
-measureCore(llvm::ArrayRef<Precision> precisions) {
+MachineModels measureCore(llvm::ArrayRef<Precision> precisions) {
   MachineModel machine;
   machine.bandwidth = memoryRate();
   machine.linkBandwidth = copyRate();
   void *library = openLibrary();
-  std::map<Precision, MachineModel> models;
+  MachineModels models;
   for (Precision precision : precisions) {
     models[precision] = machine;
     measureLibrary(library, precision, models[precision]);

@@ -7,8 +7,9 @@
 #include "passes/schedules/Channels.h"
 
 #include "passes/schedules/Refusal.h"
+#include "support/Text.h"
 
-#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 #include <iterator>
 
@@ -25,12 +26,10 @@ static_assert([] {
 static constexpr llvm::StringLiteral bytesPrefix = "bytes:";
 
 std::string pipewright::schedules::namesOfChannelLayouts() {
-  std::string names;
-  for (auto [i, info] : llvm::enumerate(channelLayouts)) {
-    bool isLast = i + 1 == std::size(channelLayouts);
-    names += (i == 0 ? "" : isLast ? " or " : ", ") + info.name.str();
-  }
-  return names;
+  return text::listOf(llvm::map_to_vector(
+      channelLayouts, [](const ChannelLayoutInfo &info) -> llvm::StringRef {
+        return info.name;
+      }));
 }
 
 llvm::Expected<ChannelLayout>

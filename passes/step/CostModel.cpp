@@ -9,6 +9,7 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/nn/NNOrthogonalize.h"
+#include "passes/planning/NamedMachines.h"
 #include "passes/planning/ProductTime.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -313,10 +314,10 @@ FailureOr<MachineModel> machineOf(ModuleOp module) {
   auto name = dyn_cast_or_null<StringAttr>(given);
   if (!name)
     return MachineModel();
-  std::optional<MachineModel> machine = MachineModel::named(name);
+  std::optional<MachineModel> machine = machineNamed(name);
   if (!machine)
     return module.emitError("is for an unknown machine: 'machine' is ")
-           << name << ", expected " << MachineModel::names();
+           << name << ", expected " << namesOfMachines();
   return *machine;
 }
 

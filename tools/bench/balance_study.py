@@ -99,8 +99,10 @@ class Study:
 
 def predicted_seconds(a, machine, schedule, ranks, balance):
     """Infinite where the model cannot be cut so."""
+    name, _, precision = machine.partition("-")
+    words = ["--precision", precision] if precision in ("tf32", "bf16") else []
     try:
-        return plan(a.model, "--loss", a.loss, "--ranks", ranks, "--micro-batches", 2 * ranks,
+        return plan(a.model, *words, "--loss", a.loss, "--ranks", ranks, "--micro-batches", 2 * ranks,
                     "--micro-batch-size", a.micro_batch_size, "--schedule", schedule, "--machine",
                     machine, "--balance", balance)["predicted_step_seconds"]
     except Failure:

@@ -296,7 +296,7 @@ static void run(const CheckpointOptions &options) {
                                               "diff"};
   const std::string verb = options.words.empty() ? "" : options.words[0];
   if (!llvm::is_contained(verbs, verb))
-    rt::fail("checkpoint expects ", option::listOf(verbs), ", but got '",
+    rt::fail("checkpoint expects ", text::listOf(verbs), ", but got '",
              text::shortened(verb, 64), "'");
   const size_t wanted = verb == "diff" ? 2 : 1;
   const std::vector<std::string> folders(options.words.begin() + 1,

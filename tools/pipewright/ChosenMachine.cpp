@@ -2,6 +2,8 @@
 
 #include "tools/pipewright/ChosenMachine.h"
 
+#include "passes/planning/MachineFile.h"
+#include "passes/planning/NamedMachines.h"
 #include "support/InputFile.h"
 #include "support/Json.h"
 #include "support/NearWords.h"
@@ -14,9 +16,6 @@
 #include <cmath>
 
 namespace pipewright::tool {
-
-static constexpr Precision kPrecisions[] = {Precision::F32, Precision::Tf32,
-                                            Precision::BF16};
 
 static llvm::Error fail(llvm::StringRef path, const llvm::Twine &what) {
   return option::fail("--machine: '", text::printable(path), "'", what.str(),
@@ -44,7 +43,7 @@ static std::string findUnknown(const llvm::json::Object &object,
 /// The same of the precisions and their figures.
 static std::string findUnknownFigure(const llvm::json::Object &figures) {
   std::vector<llvm::StringRef> precisions, names;
-  for (Precision precision : kPrecisions)
+  for (Precision precision : allPrecisions())
     precisions.push_back(nameOf(precision));
   for (const MachineFigure &figure : machineFigures())
     names.push_back(figure.name);
@@ -194,61 +193,76 @@ static llvm::Expected<ChosenMachine> readModel(llvm::StringRef path,
   return machine;
 }
 
-static llvm::Expected<MachineModel> findNamed(llvm::StringRef name,
-                                              Precision precision) {
-  if (std::optional<MachineModel> known = MachineModel::named(name, precision))
-    return std::move(*known);
-  return option::fail("--machine expects ", MachineModel::names(),
-                      ", one of these with hosts of N ranks (h100-bf16xN), "
-                      "or a FILE.json that pipewright machine show -o has "
-                      "written, but got '",
-                      text::shortened(name), "'");
+static std::string listOf(const MachineModels &models) {
+  std::vector<llvm::StringRef> words;
+  for (const auto &[precision, model] : models)
+    words.push_back(nameOf(precision));
+  return text::listOf(words);
 }
 
-llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
-                                            Precision precision) {
-  if (!text.ends_with(".json")) {
-    llvm::Expected<MachineModel> model = findNamed(text, precision);
-    if (!model)
-      return model.takeError();
-    return ChosenMachine{text.str(), std::move(*model)};
-  }
-  llvm::Expected<llvm::json::Object> file = readFile(text);
+/// With figures of the precisions that it has; in the file, of that alone which
+/// is asked for.
+static llvm::Expected<ChosenMachines>
+readMachines(llvm::StringRef path, std::optional<Precision> wanted) {
+  llvm::Expected<llvm::json::Object> file = readFile(path);
   if (!file)
     return file.takeError();
-  llvm::Expected<ChosenMachine> machine = readModel(text, *file, precision);
-  if (machine && machine->model.isUneven())
-    machine->name += " (some ranks differ)";
-  return machine;
-}
-
-llvm::Expected<ChosenMachines> chooseMachine(llvm::StringRef text) {
   ChosenMachines machines;
-  machines.name = text;
-  if (!text.ends_with(".json")) {
-    for (Precision precision : kPrecisions) {
-      llvm::Expected<MachineModel> model = findNamed(text, precision);
-      if (!model)
-        return model.takeError();
-      machines.models[precision] = *model;
-    }
-    return machines;
-  }
-  llvm::Expected<llvm::json::Object> file = readFile(text);
-  if (!file)
-    return file.takeError();
-  for (Precision precision : kPrecisions) {
-    if (!file->getObject("figures")->get(nameOf(precision)))
+  for (Precision precision : allPrecisions()) {
+    if (wanted ? precision != *wanted
+               : !file->getObject("figures")->get(nameOf(precision)))
       continue;
-    llvm::Expected<ChosenMachine> one = readModel(text, *file, precision);
+    llvm::Expected<ChosenMachine> one = readModel(path, *file, precision);
     if (!one)
       return one.takeError();
     machines.name = one->name;
     machines.models[precision] = std::move(one->model);
   }
   if (machines.models.empty())
-    return fail(text, " has no figures of f32, tf32 or bf16");
+    return fail(path, " has no figures of f32, tf32 or bf16");
   return machines;
+}
+
+static llvm::Expected<ChosenMachines>
+findMachines(llvm::StringRef text, std::optional<Precision> wanted) {
+  if (text.ends_with(".json"))
+    return readMachines(text, wanted);
+  if (text == kMachineHere)
+    return ChosenMachines{measuredMachine().processor,
+                          measuredMachine().models};
+  ChosenMachines machines{text.str(), machinesNamed(text)};
+  if (machines.models.empty())
+    return option::fail("--machine expects ", namesOfMachines(),
+                        ", one of these with hosts of N ranks (h100xN), "
+                        "here, or a FILE.json that pipewright machine show -o "
+                        "has written, but got '",
+                        text::shortened(text), "'");
+  return machines;
+}
+
+llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
+                                            Precision precision) {
+  llvm::Expected<ChosenMachines> machines = findMachines(text, precision);
+  if (!machines)
+    return machines.takeError();
+  auto own = machines->models.find(precision);
+  if (own == machines->models.end()) {
+    const llvm::StringRef family = text.rsplit('-').first;
+    const bool isOther = machinesNamed(family).count(precision) > 0;
+    return option::fail(
+        "--machine ", text, " has the figures of ", listOf(machines->models),
+        ", but --precision is ", nameOf(precision), "; give --precision ",
+        nameOf(machines->models.begin()->first),
+        isOther ? ", or --machine " + family.str() : std::string());
+  }
+  ChosenMachine machine{machines->name, std::move(own->second)};
+  if (machine.model.isUneven())
+    machine.name += " (some ranks differ)";
+  return machine;
+}
+
+llvm::Expected<ChosenMachines> chooseMachine(llvm::StringRef text) {
+  return findMachines(text, std::nullopt);
 }
 
 } // namespace pipewright::tool

@@ -18,21 +18,25 @@
 namespace pipewright::tool {
 
 struct ChosenMachine {
-  /// For people: `h100-bf16`, or the processor that a file is of.
+  /// For people: `h100`, or the processor that a file is of.
   std::string name;
   MachineModel model;
 };
 
-/// A machine by its name, or what a file that `pipewright machine show -o` has
-/// written says of a precision. Errors name the option, and of a file the
-/// figure that is missing or no number above 0.
+/// `--machine here`: the core at hand, as it was measured.
+inline constexpr llvm::StringLiteral kMachineHere = "here";
+
+/// A machine by its name, the one at hand, or what a file that `pipewright
+/// machine show -o` has written says of a precision. Errors name the option,
+/// what the machine has figures of where it has none of the precision, and of a
+/// file the figure that is missing or no number above 0.
 llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
                                             Precision precision);
 
 /// The same of all precisions that there are figures of.
 struct ChosenMachines {
   std::string name;
-  std::map<Precision, MachineModel> models;
+  MachineModels models;
 };
 llvm::Expected<ChosenMachines> chooseMachine(llvm::StringRef text);
 

@@ -47,7 +47,7 @@ std::string pipewright::tool::namesOfCommands() {
   llvm::SmallVector<llvm::StringRef> names;
   for (const Command &command : allCommands())
     names.push_back(command.name);
-  return option::listOf(names);
+  return text::listOf(names);
 }
 
 namespace {

@@ -3,10 +3,12 @@
 #include "tools/pipewright/MachineCommand.h"
 
 #include "passes/planning/MachineFile.h"
+#include "passes/planning/NamedMachines.h"
 #include "support/Text.h"
 #include "tools/pipewright/ChosenMachine.h"
 #include "tools/pipewright/OutputFile.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
@@ -16,28 +18,40 @@ using namespace pipewright::tool;
 static llvm::Error readVerb(const OptionSpelling &row,
                             const OptionValues &given,
                             MachineOptions &options) {
-  llvm::StringRef verb = given[row.name];
-  if (verb != "show" && verb != "measure")
-    return option::fail("machine expects show or measure, but got '",
-                        text::shortened(verb, 64), "'");
-  options.measures = verb == "measure";
-  return llvm::Error::success();
+  using Verb = MachineOptions::Verb;
+  static constexpr std::pair<llvm::StringLiteral, Verb> verbs[] = {
+      {"show", Verb::Show}, {"measure", Verb::Measure}, {"list", Verb::List}};
+  std::vector<llvm::StringRef> words;
+  for (const auto &[word, verb] : verbs) {
+    words.push_back(word);
+    if (word != given[row.name])
+      continue;
+    options.verb = verb;
+    return llvm::Error::success();
+  }
+  return option::fail("machine expects ", text::listOf(words), ", but got '",
+                      text::shortened(given[row.name], 64), "'");
 }
 
 static llvm::Error readName(llvm::StringRef name, llvm::StringRef text,
                             MachineOptions &options) {
   options.name = text.str();
-  if (options.measures)
-    return option::fail("--", name,
-                        " is for machine show: machine measure "
-                        "measures the one here");
-  return llvm::Error::success();
+  if (options.verb == MachineOptions::Verb::Show)
+    return llvm::Error::success();
+  return option::fail("--", name,
+                      " is for machine show: machine measure "
+                      "measures the one here, and machine list "
+                      "lists all names");
 }
 
 static llvm::Error readOutput(const OptionSpelling &row,
                               const OptionValues &given,
                               MachineOptions &options) {
   options.output = given[row.name].str();
+  if (given.isGiven(row.name) && options.verb == MachineOptions::Verb::List)
+    return option::fail("-", row.name,
+                        " is for machine show and measure: "
+                        "machine list has no figures");
   if (!given.isGiven(row.name) ||
       llvm::StringRef(options.output).ends_with(".json"))
     return llvm::Error::success();
@@ -51,22 +65,22 @@ const std::vector<OptionRow<MachineOptions>> &pipewright::tool::machineRows() {
   static const std::vector<OptionRow<MachineOptions>> rows =
       under<OptionRow<MachineOptions>>(
           Heading::Output,
-          {{{.name = "show|measure", .kind = OptionSpelling::Word}, readVerb},
+          {{{.name = "show|measure|list", .kind = OptionSpelling::Word},
+            readVerb},
            {{"machine", "NAME",
-             "Show a machine that predictions can be for, or what a FILE.json "
-             "says of one, in place of the core here"},
+             "Show a machine that predictions can be for (pipewright machine "
+             "list), or what a FILE.json says of one, in place of the core "
+             "here"},
             option::ifGiven(readName)},
            {{"o", "FILE.json",
              "Write the figures to a file, to change and to give to --machine"},
             readOutput},
            {{.name = "json",
-             .help = "Print the figures as JSON",
+             .help = "Print the figures, or the list, as JSON",
              .kind = OptionSpelling::Flag},
             option::flag(&MachineOptions::asJson)}});
   return rows;
 }
-
-using MachineModels = std::map<Precision, MachineModel>;
 
 static llvm::json::Object toJson(const MachineModels &models) {
   llvm::json::Object all;
@@ -115,11 +129,12 @@ struct ShownMachine {
 /// `51.2 GFLOP/s`, `5.0 us`
 static std::string withUnit(double number, llvm::StringRef unit) {
   static constexpr std::pair<double, llvm::StringLiteral> prefixes[] = {
-      {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"}};
+      {1e12, "T"}, {1e9, "G"},  {1e6, "M"}, {1, ""},
+      {1e-3, "m"}, {1e-6, "u"}, {1e-9, "n"}};
   for (const auto &[size, prefix] : prefixes)
     if (number >= size)
       return llvm::formatv("{0:F1} {1}{2}", number / size, prefix, unit);
-  return llvm::formatv("{0:F2} n{1}", number * 1e9, unit);
+  return llvm::formatv("{0:F1} p{1}", number * 1e12, unit);
 }
 
 static std::string textOf(const MachineFigure &figure, double number) {
@@ -128,30 +143,26 @@ static std::string textOf(const MachineFigure &figure, double number) {
   return number < 1e6 ? std::to_string(static_cast<int64_t>(number)) : "all";
 }
 
-/// Whether a precision makes no difference.
-static bool areAlike(const MachineModels &models) {
-  const MachineModel &first = models.begin()->second;
-  return llvm::all_of(models, [&](const auto &each) {
-    return llvm::all_of(machineFigures(), [&](const MachineFigure &figure) {
-      return each.second.*figure.place == first.*figure.place;
-    });
-  });
-}
-
 static void print(llvm::raw_ostream &os, const MachineModels &models) {
-  const bool alike = areAlike(models);
   for (const MachineFigure &figure : machineFigures()) {
+    const double first = models.begin()->second.*figure.place;
+    // Whether precisions make no difference.
+    const bool isOne = llvm::all_of(models, [&](const auto &each) {
+      return each.second.*figure.place == first;
+    });
     os << llvm::formatv("  {0,-18}", figure.name);
     for (const auto &[precision, model] : models) {
-      if (!alike)
-        os << llvm::formatv(" {0,5}", nameOf(precision));
-      os << llvm::formatv(" {0,-14}", figure.isCount || figure.isKnown(model)
-                                          ? textOf(figure, model.*figure.place)
-                                          : "not known");
-      if (alike)
+      if (!isOne)
+        os << " " << nameOf(precision);
+      os << " "
+         << (figure.isCount || figure.isKnown(model)
+                 ? textOf(figure, model.*figure.place)
+                 : "not known");
+      if (isOne)
         break;
+      os << (precision == models.rbegin()->first ? "" : ",");
     }
-    os << " " << figure.meaning << "\n";
+    os << ": " << figure.meaning << "\n";
   }
   for (const auto &[precision, model] : models)
     for (const OtherRanks &ranks : model.others) {
@@ -192,14 +203,14 @@ static void print(llvm::raw_ostream &os, const ShownMachine &machine) {
 }
 
 static llvm::Expected<ShownMachine> machineOf(const MachineOptions &options) {
-  if (options.name) {
+  if (options.name && *options.name != kMachineHere) {
     auto named = chooseMachine(*options.name);
     if (!named)
       return named.takeError();
     return ShownMachine{named->name, std::move(named->models)};
   }
   MeasuredMachine machine;
-  if (options.measures) {
+  if (options.verb == MachineOptions::Verb::Measure) {
     llvm::Expected<MeasuredMachine> measured = measureMachine();
     if (!measured)
       return measured.takeError();
@@ -211,7 +222,33 @@ static llvm::Expected<ShownMachine> machineOf(const MachineOptions &options) {
                       /*isHere=*/true, machine.path};
 }
 
+static void printList(bool asJson) {
+  llvm::raw_ostream &os = llvm::outs();
+  llvm::json::Array all;
+  for (const NamedMachine &machine : namedMachines()) {
+    std::vector<llvm::StringRef> precisions;
+    for (Precision precision : machine.precisions)
+      precisions.push_back(nameOf(precision));
+    if (!asJson)
+      os << llvm::formatv("{0,-12} {1,-15} {2}\n", machine.name,
+                          llvm::join(precisions, ", "), machine.summary);
+    all.push_back(llvm::json::Object{{"name", machine.name},
+                                     {"precisions", precisions},
+                                     {"summary", machine.summary}});
+  }
+  if (asJson)
+    os << llvm::formatv("{0:2}", llvm::json::Value(std::move(all))) << "\n";
+  else
+    os << llvm::formatv("{0,-12} {1,-15} {2}\n", kMachineHere, "f32, bf16",
+                        "a core of this machine, as pipewright machine measure "
+                        "has measured it");
+}
+
 llvm::Error pipewright::tool::runMachine(const MachineOptions &options) {
+  if (options.verb == MachineOptions::Verb::List) {
+    printList(options.asJson);
+    return llvm::Error::success();
+  }
   if (llvm::Error error = checkOutput(options.output))
     return error;
   llvm::Expected<ShownMachine> machine = machineOf(options);

@@ -15,8 +15,10 @@
 namespace pipewright::tool {
 
 struct MachineOptions {
-  /// Rather than show what was measured before.
-  bool measures = false;
+  /// Shows what was measured before, or a machine by its name; measures anew;
+  /// or lists the names.
+  enum class Verb { Show, Measure, List };
+  Verb verb = Verb::Show;
   bool asJson = false;
   /// Of another machine than the one here, or its file.
   std::optional<std::string> name;
@@ -26,8 +28,8 @@ struct MachineOptions {
 
 const std::vector<OptionRow<MachineOptions>> &machineRows();
 
-/// Prints the figures; `measure` measures them again and keeps them. Fails
-/// where they cannot be kept.
+/// Prints the figures, or the machines that are known by name. Fails where what
+/// is measured cannot be kept.
 llvm::Error runMachine(const MachineOptions &options);
 
 } // namespace pipewright::tool

@@ -210,20 +210,10 @@ llvm::Error option::readSizes(const OptionSpelling &row, Given given,
   return llvm::Error::success();
 }
 
-std::string option::listOf(llvm::ArrayRef<llvm::StringRef> choices) {
-  std::string list;
-  for (auto [index, choice] : llvm::enumerate(choices)) {
-    if (index > 0)
-      list += index + 1 == choices.size() ? " or " : ", ";
-    list += choice;
-  }
-  return list;
-}
-
 llvm::Error option::readChoice(llvm::StringRef option, llvm::StringRef text,
                                llvm::ArrayRef<llvm::StringRef> choices) {
   if (llvm::is_contained(choices, text))
     return llvm::Error::success();
-  return fail("--", option, " expects ", listOf(choices), ", but got '",
+  return fail("--", option, " expects ", text::listOf(choices), ", but got '",
               text::shortened(text, 64), "'", text::didYouMean(text, choices));
 }

@@ -246,9 +246,6 @@ llvm::Error readWord(llvm::StringRef option, llvm::StringRef text,
   return readChoice(option, text, choicesOf(words));
 }
 
-/// `a, b or c`
-std::string listOf(llvm::ArrayRef<llvm::StringRef> choices);
-
 //===----------------------------------------------------------------------===//
 // Ways to read a row. A place is a member of the options, or a function from
 // the options to a reference.

@@ -114,7 +114,7 @@ std::vector<CompileRow> outputRows() {
            Models & ~Compile,
            {"emit", "LEVEL",
             "Print a level, host code or a step of the kernels instead: " +
-                listOf(emissionNames())}),
+                text::listOf(emissionNames())}),
        recordNothing, ifGiven(readEmission)},
       {under(Heading::Expert,
              {.name = "pass-pipeline-after",

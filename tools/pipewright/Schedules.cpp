@@ -183,7 +183,7 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
             Heading::Output,
             {"table", "FORMAT",
              "Print the figures of schedules as one table, without drawings: " +
-                 option::listOf(tableFormats())}),
+                 text::listOf(tableFormats())}),
         option::oneOf(tableFormats(), &ListOptions::table)},
        {under(Heading::Output,
               {"write", "FILE",

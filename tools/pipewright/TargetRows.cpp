@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/planning/NamedMachines.h"
 #include "tools/pipewright/Options.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -79,7 +80,7 @@ static llvm::Error readPrecision(const OptionSpelling &row, Given given,
                                  CompileOptions &options) {
   llvm::StringRef text = given[row.name];
   std::vector<std::pair<llvm::StringRef, Precision>> words;
-  for (Precision precision : {Precision::F32, Precision::Tf32, Precision::BF16})
+  for (Precision precision : allPrecisions())
     words.push_back({nameOf(precision), precision});
   if (llvm::Error error =
           readWord<Precision>(row.name, text, words, options.precision))
@@ -185,10 +186,11 @@ std::vector<CompileRow> pipewright::tool::targetRows() {
       {{"machine", "NAME|FILE.json",
         "What times are predicted for, schedules chosen by them, and how much "
         "memory ranks have: " +
-            MachineModel::names() +
-            ", the same with hosts of N ranks (h100-bf16xN), or what "
-            "pipewright machine show -o has written elsewhere "
-            "(default: a core of this machine; an H100)"},
+            namesOfMachines() +
+            " (pipewright machine list), one of these with hosts of N ranks "
+            "(h100xN), here (a core as it was measured), or what pipewright "
+            "machine show -o has written elsewhere (default: here; an H100 "
+            "for cuda)"},
        recordGiven,
        ifGiven(readMachine)},
       decidedAt(

@@ -4,6 +4,7 @@
 
 #include "dialects/pipe/PipeDialect.h"
 #include "frontends/Frontends.h"
+#include "passes/planning/NamedMachines.h"
 #include "passes/step/CostModel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,7 +42,7 @@ protected:
 
   MLIRContext context;
   frontend::ImportedModel model;
-  const MachineModel machine = *MachineModel::named("cpu");
+  const MachineModel machine = *machineNamed("cpu");
 };
 
 } // namespace

@@ -1,5 +1,6 @@
 //===- ProductTimeTests.cpp - How long a matrix product takes -------------===//
 
+#include "passes/planning/NamedMachines.h"
 #include "passes/planning/ProductTime.h"
 
 #include "gtest/gtest.h"
@@ -38,7 +39,7 @@ TEST(ProductTime, IsThatOfMeasuredProducts) {
       {{1, 768, 768, m}, bytesOf(768, 768, 8), 24, 1.720},
       {{1, m, 768, 768}, bytesOf(m, 768, 2), 24, 1.638},
       {{1, m, 768, 768}, bytesOf(m, 768, 2), 24, 1.630}};
-  const MachineModel machine = MachineModel::h200();
+  const MachineModel machine = *machineNamed("h200-bf16");
   double predicted = 0, measured = 0;
   for (const auto &[size, atEnd, calls, milliseconds] : all) {
     const double seconds = secondsOfProduct(size, machine) +
@@ -53,7 +54,7 @@ TEST(ProductTime, IsThatOfMeasuredProducts) {
 }
 
 TEST(ProductTime, IsNoLessThanTheRateAllows) {
-  const MachineModel machine = MachineModel::h100(Precision::BF16);
+  const MachineModel machine = *machineNamed("h100-bf16");
   for (int64_t batch : {1, 3})
     for (int64_t m : {1, 64, 127, 129, 4096})
       for (int64_t n : {1, 64, 1000, 16384})
@@ -66,7 +67,7 @@ TEST(ProductTime, IsNoLessThanTheRateAllows) {
 
 /// One tile more than processors takes twice as long.
 TEST(ProductTime, CountsWaves) {
-  MachineModel machine = MachineModel::h100(Precision::BF16);
+  MachineModel machine = *machineNamed("h100-bf16");
   machine.processors = 4;
   const double whole = secondsOfProduct({1, 4 * 256, 256, 512}, machine);
   EXPECT_NEAR(whole, 2.0 * 4 * 256 * 256 * 512 / machine.matmulFlops,
