@@ -29,6 +29,8 @@ struct SearchOptions {
   /// Ranks of all replicas, and samples of all their micro-batches in a step;
   /// 0: not given.
   int64_t workers = 0, batch = 0;
+  /// Whether --ranks says how many workers there are, and no number of ranks.
+  bool ranksAreWorkers = false;
   /// How many of the best to run; 0: none.
   int64_t tune = 0;
   /// Where to draw what was tried; empty for nowhere.
@@ -37,6 +39,11 @@ struct SearchOptions {
 
 /// --search and the options that go with it.
 const std::vector<OptionRow<SearchOptions>> &searchRows();
+/// Of a command line, where the number of workers may be among the options of
+/// the model: without --workers, --ranks are all of them, in pipelines of how
+/// many there may be; with --data-parallel beside it, those of each pipeline.
+llvm::Expected<SearchOptions> readSearchOptions(const OptionValues &given,
+                                                const OptionValues &ofModel);
 
 /// One way, and what its plan says.
 struct Configuration {

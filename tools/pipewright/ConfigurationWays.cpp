@@ -203,6 +203,8 @@ llvm::Expected<std::vector<Configuration>> ConfigurationSearch::allWays() {
   auto ranks = fixed(given, "ranks");
   if (!ranks)
     return ranks.takeError();
+  if (wanted.ranksAreWorkers)
+    ranks->reset();
   auto replicas = fixed(given, "data-parallel");
   if (!replicas)
     return replicas.takeError();

@@ -8,6 +8,8 @@ namespace pipewright::tool {
 
 using enum OptionSpelling::Kind;
 
+static constexpr int64_t kMostWorkers = 1024;
+
 static ReadOption<SearchOptions> number(int64_t SearchOptions::*place,
                                         int64_t most, const char *what) {
   return [=](const OptionSpelling &row, const OptionValues &given,
@@ -24,14 +26,32 @@ static ReadOption<SearchOptions> number(int64_t SearchOptions::*place,
   };
 }
 
+static llvm::Error readWorkers(const OptionValues &given,
+                               SearchOptions &options) {
+  if (options.workers > 0 || !given.isGiven("ranks"))
+    return llvm::Error::success();
+  int64_t ranks = 0, replicas = 1;
+  if (llvm::Error error = option::readCount("ranks", given["ranks"], ranks))
+    return error;
+  options.ranksAreWorkers = !given.isGiven("data-parallel");
+  if (!options.ranksAreWorkers)
+    if (llvm::Error error = option::readCount("data-parallel",
+                                              given["data-parallel"], replicas))
+      return error;
+  if (ranks > kMostWorkers / replicas)
+    return option::fail("--search tries at most ", kMostWorkers,
+                        " workers, but got --ranks ", ranks,
+                        options.ranksAreWorkers
+                            ? std::string()
+                            : " --data-parallel " + std::to_string(replicas));
+  options.workers = ranks * replicas;
+  return llvm::Error::success();
+}
+
 static llvm::Error readSearch(const OptionSpelling &row,
                               const OptionValues &given,
                               SearchOptions &options) {
   options.isWanted = given.isSet(row.name);
-  if (options.isWanted && (options.workers == 0 || options.batch == 0))
-    return option::fail("--", row.name,
-                        " expects --workers N and --batch B, the samples of a "
-                        "step");
   if (!options.isWanted && options.batch > 0)
     return option::fail("--batch goes with --", row.name,
                         "; else give --micro-batches and --micro-batch-size");
@@ -49,8 +69,9 @@ const std::vector<OptionRow<SearchOptions>> &searchRows() {
           {{{"workers", "N",
              "plan: one table of all ways to make N workers ranks and "
              "replicas, with and without --zero; --micro-batches are those of "
-             "the whole step then"},
-            number(&SearchOptions::workers, 1024, "workers")},
+             "the whole step then. With --search and without it, --ranks N "
+             "are the workers, in one or several pipelines"},
+            number(&SearchOptions::workers, kMostWorkers, "workers")},
            {{"batch", "B", "The samples of a step of all replicas (--search)"},
             number(&SearchOptions::batch, 1 << 20, "samples")},
            {{"tune", "N",
@@ -70,6 +91,19 @@ const std::vector<OptionRow<SearchOptions>> &searchRows() {
              .kind = Flag},
             readSearch}});
   return rows;
+}
+
+llvm::Expected<SearchOptions> readSearchOptions(const OptionValues &given,
+                                                const OptionValues &ofModel) {
+  auto options = readOptions<SearchOptions>(searchRows(), given);
+  if (!options || !options->isWanted)
+    return options;
+  if (llvm::Error error = readWorkers(ofModel, *options))
+    return std::move(error);
+  if (options->workers == 0 || options->batch == 0)
+    return option::fail("--search expects --workers N (or --ranks N) and "
+                        "--batch B, the samples of a step");
+  return options;
 }
 
 } // namespace pipewright::tool

@@ -266,8 +266,7 @@ llvm::Expected<tool::CompileOptions> CommandLine::readOptions() {
 }
 
 llvm::Expected<tool::CompileOptions> CommandLine::readBestOptions() {
-  auto search =
-      tool::readOptions<tool::SearchOptions>(tool::searchRows(), givenToSearch);
+  auto search = tool::readSearchOptions(givenToSearch, given);
   if (!search)
     return search.takeError();
   if (!search->isWanted)
@@ -321,8 +320,7 @@ int CommandLine::runPlan(const tool::DrawOptions &drawings) {
       tool::readOptions<tool::PlanOptions>(tool::planRows(), givenToPlan);
   if (!planning)
     return fail(llvm::toString(planning.takeError()));
-  auto search =
-      tool::readOptions<tool::SearchOptions>(tool::searchRows(), givenToSearch);
+  auto search = tool::readSearchOptions(givenToSearch, given);
   if (!search)
     return fail(search.takeError());
   if (search->workers > 0 && !planning->compare.empty())
