@@ -12,6 +12,7 @@
 #include "dialects/nn/NNLocation.h"
 #include "passes/schedules/Figures.h"
 #include "passes/schedules/Timetable.h"
+#include "passes/schedules/files/GivenTimes.h"
 #include "passes/schedules/files/PlanFile.h"
 #include "passes/step/Prediction.h"
 #include "passes/step/StepOrder.h"
@@ -53,11 +54,9 @@ std::string formatBytes(int64_t bytes) {
 }
 
 std::string formatSeconds(double seconds) {
-  if (seconds >= 1)
-    return llvm::formatv("{0:F2} s", seconds).str();
-  if (seconds >= 1e-3)
-    return llvm::formatv("{0:F2} ms", seconds * 1e3).str();
-  return llvm::formatv("{0:F1} us", seconds * 1e6).str();
+  auto [number, unit] = schedules::scaledSeconds(seconds);
+  return unit == "us" ? llvm::formatv("{0:F1} us", number).str()
+                      : llvm::formatv("{0:F2} {1}", number, unit).str();
 }
 
 /// `h.0.attn .. h.5.mlp`

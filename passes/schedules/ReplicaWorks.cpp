@@ -24,8 +24,12 @@ using namespace pipewright::schedules;
 /// Of one stage and one replica, where works take time.
 static constexpr int64_t bytesOfPart = 1 << 20;
 
-static int64_t bytesOfStage(const Sharding &sharding) {
-  return sharding.exchangeSeconds > 0 ? bytesOfPart * sharding.replicas : 0;
+static int64_t bytesOfStage(const Sharding &sharding,
+                            const Schedule &schedule) {
+  if (sharding.exchangeSeconds > 0)
+    return bytesOfPart * sharding.replicas;
+  return static_cast<int64_t>(static_cast<double>(sharding.weightBytes) /
+                              stagesPerRank(schedule));
 }
 
 /// The stage of each task for which `isUser` says yes, if it has an update.
@@ -61,9 +65,11 @@ namespace {
 /// One rank.
 class RankWorks {
 public:
+  /// Each stage has so many bytes of weights.
   RankWorks(std::vector<Task> &tasks, int32_t rank, const Sharding &sharding,
-            std::vector<Work> &works)
-      : tasks(tasks), rank(rank), sharding(sharding), works(works) {}
+            int64_t bytes, std::vector<Work> &works)
+      : tasks(tasks), rank(rank), sharding(sharding), bytes(bytes),
+        works(works) {}
 
   void add();
 
@@ -82,6 +88,7 @@ private:
   std::vector<Task> &tasks;
   const int32_t rank;
   const Sharding &sharding;
+  const int64_t bytes;
   std::vector<Work> &works;
   RangeOfStage gradientRanges;
   /// Stages that come back to their ranges add to what they keep.
@@ -103,7 +110,7 @@ void RankWorks::addWork(CollectiveKind kind, const char *what, int32_t stage,
   Work work;
   work.kind = kind;
   work.name = std::string(what) + " of s" + std::to_string(stage);
-  work.bytes = bytesOfStage(sharding);
+  work.bytes = bytes;
   work.members = {{rank, posted, waited}};
   work.replicas = sharding.replicas;
   works.push_back(std::move(work));
@@ -213,7 +220,9 @@ pipewright::schedules::addReplicaWorks(Schedule &schedule,
                   "cannot keep a part each: use --zero 0");
   std::vector<Work> works;
   for (auto [rank, tasks] : llvm::enumerate(schedule.order))
-    RankWorks(tasks, static_cast<int32_t>(rank), sharding, works).add();
+    RankWorks(tasks, static_cast<int32_t>(rank), sharding,
+              bytesOfStage(sharding, schedule), works)
+        .add();
   return works;
 }
 

@@ -29,6 +29,9 @@ struct Sharding {
   /// each replica sends a part to each other, as in a reduce-scatter or an
   /// all-gather. An all-reduce is two.
   double exchangeSeconds = 0;
+  /// Bytes of a rank's share of the weights, where the costs say how fast links
+  /// are and no such time is given.
+  int64_t weightBytes = 0;
 };
 
 /// The works of a step that trains: sums of gradients before their updates, and

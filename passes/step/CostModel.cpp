@@ -9,6 +9,7 @@
 
 #include "dialects/nn/NNOps.h"
 #include "dialects/nn/NNOrthogonalize.h"
+#include "passes/planning/MachineLinks.h"
 #include "passes/planning/NamedMachines.h"
 #include "passes/planning/ProductTime.h"
 
@@ -338,15 +339,8 @@ MachineModel machineOfStage(const MachineModel &machine, pipe::StageOp stage,
 schedules::TaskCosts costsOfLinks(ModuleOp module,
                                   const MachineModel &machine) {
   schedules::TaskCosts costs;
-  costs.linkLatency = machine.linkLatency;
-  costs.linkBandwidth = machine.linkBandwidth;
-  costs.hostLink.bandwidth = machine.hostBandwidth;
-  costs.hostMemory = machine.hostMemory;
   const pipe::ProgramFields program = pipe::programOf(module);
-  costs.hosts = schedules::Hosts::of(
-      static_cast<int64_t>(std::clamp(machine.hostRanks, 1.0, 1048576.0)),
-      program.ranks.value_or(1), program.replicas,
-      {machine.networkLatency, machine.networkBandwidth});
+  setLinks(costs, machine, program.ranks.value_or(1), program.replicas);
   return costs;
 }
 

@@ -12,6 +12,7 @@
 #include "tools/pipewright/SimulatedSchedule.h"
 
 #include "codegen/plan/Plan.h"
+#include "passes/planning/MachineLinks.h"
 #include "passes/schedules/ChannelSimulator.h"
 #include "passes/schedules/Checker.h"
 #include "passes/schedules/Figures.h"
@@ -120,6 +121,15 @@ static llvm::Error readMemory(llvm::StringRef, llvm::StringRef text,
   return llvm::Error::success();
 }
 
+static llvm::Error readMachine(llvm::StringRef, llvm::StringRef text,
+                               CheckOptions &options) {
+  llvm::Expected<ChosenMachine> machine = chooseLinks(text);
+  if (!machine)
+    return machine.takeError();
+  options.machine = std::move(*machine);
+  return llvm::Error::success();
+}
+
 const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
   static const std::vector<OptionRow<CheckOptions>> rows =
       under<OptionRow<CheckOptions>>(
@@ -158,6 +168,11 @@ const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
                                   options.sharding);
             }},
            {zeroBuffersSpelling(), nullptr},
+           {{"machine", "NAME|FILE.json",
+             "Predict with the links of a machine, as of plan, in place of "
+             "those that the plan was made for, and take its memory for the "
+             "limit of stashes; a plan with costs says what tasks take"},
+            option::ifGiven(readMachine)},
            {{"memory", "LIMIT",
              "What a rank may keep: a number of stashes, or bytes (16GB, "
              "512MiB) where the plan has costs"},
@@ -226,6 +241,27 @@ judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
     verdicts.push_back({channels, llvm::toString(std::move(error))});
   }
   return verdicts;
+}
+
+/// Puts the plan on a machine.
+static llvm::Error setMachine(PlanFile &plan, const ChosenMachine &machine,
+                              int64_t replicas) {
+  if (!plan.costs)
+    return refuse("--machine needs to know what tasks take, which only a plan "
+                  "with costs says: plan.json of pipewright plan or compile");
+  setLinks(*plan.costs, machine.model, plan.schedule.ranks, replicas);
+  return llvm::Error::success();
+}
+
+/// That of the user, or else of the machine, if it is known.
+static std::optional<MemoryLimit> limitOf(const CheckOptions &options) {
+  if (options.limit || !options.machine ||
+      options.machine->model.memory == MachineModel::unknownMemory)
+    return options.limit;
+  const auto bytes = static_cast<int64_t>(options.machine->model.memory);
+  return MemoryLimit{bytes, /*isBytes=*/true,
+                     codegen::formatBytes(bytes) + " (" +
+                         options.machine->name + ")"};
 }
 
 /// A limit of stashes, told with the task that goes over it.
@@ -361,8 +397,9 @@ static void printVerdicts(const PlanFile &plan,
   }
 }
 
-static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
-                               int64_t replicas, bool hadLists,
+static llvm::Error printReport(const ScheduleFile &file,
+                               const CheckOptions &options, int64_t replicas,
+                               bool hadLists,
                                llvm::ArrayRef<Verdict> verdicts) {
   const PlanFile &plan = file.plan;
   const Schedule &schedule = plan.schedule;
@@ -371,7 +408,7 @@ static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
   if (!unit)
     return unit.takeError();
   llvm::raw_ostream &os = llvm::outs();
-  os << path << ": " << counted(schedule.ranks, "rank") << ", "
+  os << options.file << ": " << counted(schedule.ranks, "rank") << ", "
      << counted(schedule.stages, "stage") << ", "
      << counted(schedule.microBatches, "micro-batch", "es") << ", "
      << counted(tasksIn(schedule), "task")
@@ -391,10 +428,13 @@ static llvm::Error printReport(const ScheduleFile &file, llvm::StringRef path,
                        return llvm::formatv("{0:F0} slots", slots).str();
                      }))
     return error;
-  return plan.costs
-             ? printTimes(plan, *plan.costs, verdicts, "with the plan's costs",
-                          codegen::formatSeconds)
-             : llvm::Error::success();
+  if (!plan.costs)
+    return llvm::Error::success();
+  const std::string costs =
+      options.machine
+          ? "with the plan's tasks and the links of " + options.machine->name
+          : "with the plan's costs";
+  return printTimes(plan, *plan.costs, verdicts, costs, codegen::formatSeconds);
 }
 
 /// Exit code 1 where a layout was refused, after the report said why.
@@ -496,6 +536,9 @@ llvm::Error tool::checkFile(const CheckOptions &o,
   llvm::Expected<int64_t> replicas = replicasOf(plan, o);
   if (!replicas)
     return inFile(replicas.takeError());
+  if (o.machine)
+    if (llvm::Error error = setMachine(plan, *o.machine, *replicas))
+      return inFile(std::move(error));
   if (o.sharding)
     if (llvm::Error error = addWorks(plan, *o.sharding))
       return inFile(std::move(error));
@@ -506,15 +549,15 @@ llvm::Error tool::checkFile(const CheckOptions &o,
       judgeMessages(plan, o.layouts);
   if (!verdicts)
     return inFile(verdicts.takeError());
-  if (o.limit)
-    if (llvm::Error error = checkLimit(plan, *o.limit))
+  const std::optional<MemoryLimit> limit = limitOf(o);
+  if (limit)
+    if (llvm::Error error = checkLimit(plan, *limit))
       return inFile(std::move(error));
-  if (llvm::Error error =
-          printReport(*file, o.file, *replicas, hadLists, *verdicts))
+  if (llvm::Error error = printReport(*file, o, *replicas, hadLists, *verdicts))
     return inFile(std::move(error));
-  if (o.limit)
-    llvm::outs() << "proven: no rank ever keeps more than " << o.limit->text
-                 << (o.limit->isBytes ? "" : " stashes") << "\n";
+  if (limit)
+    llvm::outs() << "proven: no rank ever keeps more than " << limit->text
+                 << (limit->isBytes ? " of stashes" : " stashes") << "\n";
   if (llvm::Error error = refuseLayouts(*verdicts))
     return inFile(std::move(error));
   if (o.write.empty())

@@ -8,6 +8,7 @@
 #ifndef PIPEWRIGHT_TOOLS_PIPEWRIGHT_CHECK_H
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_CHECK_H
 
+#include "tools/pipewright/ChosenMachine.h"
 #include "tools/pipewright/Draw.h"
 
 #include "passes/schedules/Channels.h"
@@ -34,6 +35,8 @@ struct CheckOptions {
   std::optional<int64_t> replicas;
   /// Adds what they do together.
   std::optional<schedules::Sharding> sharding;
+  /// Whose links messages take, and whose memory is a limit.
+  std::optional<ChosenMachine> machine;
   /// The file to write the schedule to; empty for none.
   std::string write;
   bool withMessages = false, sendWaits = true;

@@ -261,6 +261,14 @@ llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
   return machine;
 }
 
+llvm::Expected<ChosenMachine> chooseLinks(llvm::StringRef text) {
+  llvm::Expected<ChosenMachines> machines = chooseMachine(text);
+  if (!machines)
+    return machines.takeError();
+  return ChosenMachine{std::move(machines->name),
+                       std::move(machines->models.begin()->second)};
+}
+
 llvm::Expected<ChosenMachines> chooseMachine(llvm::StringRef text) {
   return findMachines(text, std::nullopt);
 }

@@ -33,6 +33,10 @@ inline constexpr llvm::StringLiteral kMachineHere = "here";
 llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
                                             Precision precision);
 
+/// The same where only links and memory are asked for: of the first precision
+/// that there are figures of.
+llvm::Expected<ChosenMachine> chooseLinks(llvm::StringRef text);
+
 /// The same of all precisions that there are figures of.
 struct ChosenMachines {
   std::string name;

@@ -7,6 +7,7 @@
 #include "tools/pipewright/EstimateCommand.h"
 
 #include "codegen/plan/Plan.h"
+#include "passes/schedules/files/GivenTimes.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -18,23 +19,6 @@ namespace pipewright::tool {
 
 using enum OptionSpelling::Kind;
 
-/// `12ms`, `0.5 s` or `80us`; nothing for what is no time above 0.
-static std::optional<double> readSeconds(llvm::StringRef text) {
-  double unit = 1;
-  text = text.trim();
-  if (text.consume_back("ms"))
-    unit = 1e-3;
-  else if (text.consume_back("us"))
-    unit = 1e-6;
-  else if (!text.consume_back("s"))
-    return std::nullopt;
-  double number = 0;
-  if (text.trim().getAsDouble(number) || !(number > 0) ||
-      !std::isfinite(number) || number > 1e9)
-    return std::nullopt;
-  return number * unit;
-}
-
 static llvm::Error readStageTimes(const OptionSpelling &row,
                                   const OptionValues &given,
                                   EstimateOptions &options) {
@@ -43,8 +27,10 @@ static llvm::Error readStageTimes(const OptionSpelling &row,
   for (llvm::StringRef each : all) {
     auto [size, time] = each.split('=');
     int64_t samples = 0;
-    std::optional<double> seconds = readSeconds(time);
-    if (size.trim().getAsInteger(10, samples) || samples < 1 || !seconds)
+    std::optional<schedules::GivenTime> seconds =
+        schedules::parseTime(time.trim());
+    if (size.trim().getAsInteger(10, samples) || samples < 1 || !seconds ||
+        !seconds->hasUnit || seconds->value == 0)
       return option::fail("--", row.name,
                           " expects sizes of micro-batches and times in s, ms "
                           "or us, such as 1=12ms,2=20ms, but got '",
@@ -53,7 +39,7 @@ static llvm::Error readStageTimes(const OptionSpelling &row,
       return option::fail("--", row.name, ": micro-batches of ", samples,
                           " do not share a batch of ", options.batch,
                           " evenly");
-    if (!options.stageSeconds.try_emplace(samples, *seconds).second)
+    if (!options.stageSeconds.try_emplace(samples, seconds->value).second)
       return option::fail("--", row.name, " names ", samples, " twice");
   }
   return llvm::Error::success();

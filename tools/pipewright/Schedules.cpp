@@ -53,18 +53,33 @@ static llvm::Error readTimesOfStages(llvm::StringRef name, llvm::StringRef text,
   return llvm::Error::success();
 }
 
+static llvm::Error readMachine(llvm::StringRef, llvm::StringRef text,
+                               ListOptions &options) {
+  llvm::Expected<ChosenMachine> machine = chooseLinks(text);
+  if (!machine)
+    return machine.takeError();
+  options.times.machine = std::move(*machine);
+  return llvm::Error::success();
+}
+
 static llvm::Error readTime(llvm::StringRef name, llvm::StringRef text,
-                            std::optional<double> &time) {
+                            const ListOptions &options,
+                            std::optional<GivenTime> &time) {
+  if (options.times.machine)
+    return option::fail("--machine and --", name,
+                        " both say what links take; "
+                        "give one of them");
   time = parseTime(text);
   return time ? llvm::Error::success()
               : option::fail("--", name,
-                             " expects a number, 0 or more, but got '",
+                             " expects a number, 0 or more, or a time such as "
+                             "20us, but got '",
                              text::shortened(text, 48), "'");
 }
 
 static llvm::Error readLatency(llvm::StringRef name, llvm::StringRef text,
                                ListOptions &options) {
-  return readTime(name, text, options.times.latency);
+  return readTime(name, text, options, options.times.latency);
 }
 
 static llvm::Error readOffload(llvm::StringRef name, llvm::StringRef text,
@@ -73,12 +88,16 @@ static llvm::Error readOffload(llvm::StringRef name, llvm::StringRef text,
   if (!share)
     return option::fail("--", name, " ", llvm::toString(share.takeError()));
   options.sizes.offload = *share;
+  if (*share > 0 && options.times.machine && !options.sizes.stash)
+    return option::fail("--", name,
+                        " with --machine needs --stash, which says "
+                        "how much is copied");
   return llvm::Error::success();
 }
 
 static llvm::Error readCopyTime(llvm::StringRef name, llvm::StringRef text,
                                 ListOptions &options) {
-  if (llvm::Error error = readTime(name, text, options.times.copy))
+  if (llvm::Error error = readTime(name, text, options, options.times.copy))
     return error;
   return options.sizes.offload > 0
              ? llvm::Error::success()
@@ -111,13 +130,37 @@ static llvm::Error readWeightStash(llvm::StringRef name, llvm::StringRef text,
 
 static llvm::Error readExchangeTime(llvm::StringRef name, llvm::StringRef text,
                                     ListOptions &options) {
-  std::optional<double> time;
-  if (llvm::Error error = readTime(name, text, time))
+  if (llvm::Error error = readTime(name, text, options, options.times.exchange))
     return error;
+  return options.sizes.sharding ? llvm::Error::success()
+                                : option::fail("--", name, " goes with --zero");
+}
+
+/// What goes over the links of a machine.
+static llvm::Error readBytesOfLink(llvm::StringRef name, llvm::StringRef text,
+                                   const ListOptions &options, int64_t &bytes) {
+  if (!options.times.machine)
+    return option::fail("--", name,
+                        " goes with --machine, which says how fast "
+                        "links are");
+  std::optional<int64_t> read;
+  if (llvm::Error error = readStashBytes(name, text, read))
+    return error;
+  bytes = *read;
+  return llvm::Error::success();
+}
+
+static llvm::Error readMessage(llvm::StringRef name, llvm::StringRef text,
+                               ListOptions &options) {
+  return readBytesOfLink(name, text, options, options.sizes.message);
+}
+
+static llvm::Error readWeights(llvm::StringRef name, llvm::StringRef text,
+                               ListOptions &options) {
   if (!options.sizes.sharding)
     return option::fail("--", name, " goes with --zero");
-  options.sizes.sharding->exchangeSeconds = *time;
-  return llvm::Error::success();
+  return readBytesOfLink(name, text, options,
+                         options.sizes.sharding->weightBytes);
 }
 
 const std::vector<OptionRow<ListOptions>> &tool::listRows() {
@@ -133,6 +176,14 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
         option::count(at(&ScheduleSizes::loops))},
        {{"micro-batches", "M", "Micro-batches per step"},
         option::count(at(&ScheduleSizes::microBatches))},
+       {{"machine", "NAME|FILE.json",
+         "Whose links messages, copies to hosts and what replicas do take, as "
+         "of plan; times of tasks have units then: --times F=1.2ms,B=2.4ms"},
+        option::ifGiven(readMachine)},
+       {{"message", "BYTES",
+         "With --machine: what a stage gives the next one of a micro-batch, "
+         "and gets back"},
+        option::ifGiven(readMessage)},
        {{"data-parallel", "D",
          "Replicas of all ranks, each with as many micro-batches"},
         option::count([](ListOptions &options) -> int64_t & {
@@ -145,6 +196,10 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
                               options.sizes.sharding);
         }},
        {zeroBuffersSpelling(), nullptr},
+       {{"weights", "BYTES",
+         "With --machine and --zero: a rank's share of the weights, and of "
+         "their gradients"},
+        option::ifGiven(readWeights)},
        {{"exchange-time", "N",
          "With --zero: what replicas take to send each other a part each of a "
          "rank's share of the model, as to sum gradients of which each keeps "
@@ -168,9 +223,9 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
         option::ifGiven(readCopyTime)},
        {{"times", "F=N,B=N...",
          "What tasks take of one micro-batch: F, and B or I and W; R and U "
-         "where there are any. They are of a rank's share of the model, so "
-         "each "
-         "of V stages takes 1/V"},
+         "where there are any, all with a unit (ms, us, s) or all without. "
+         "They are of a rank's share of the model, so each of V stages takes "
+         "1/V"},
         option::ifGiven(readTimes)},
        {{"stage-times", "FILE",
          "The same with a row for each stage: a .csv with a header (F,I,W), or "
@@ -263,8 +318,7 @@ static void printDrawing(const SimulatedSchedule &simulated) {
   auto time = [&](double value) { return timeText(picture, value); };
   if (simulated.replicas > 1)
     llvm::outs() << "    " << replicasText(simulated.replicas) << "\n";
-  if (const size_t moves = simulated.schedule.moves.size();
-      simulated.costs.hostLink.latency > 0 || moves > 0)
+  if (const size_t moves = simulated.schedule.moves.size(); simulated.offloads)
     llvm::outs() << llvm::formatv("    {0} of {1} stashes move\n", moves,
                                   simulated.schedule.stages *
                                       simulated.schedule.microBatches);

@@ -7,6 +7,7 @@
 #include "tools/pipewright/SimulatedSchedule.h"
 
 #include "codegen/plan/Plan.h"
+#include "passes/planning/MachineLinks.h"
 #include "passes/schedules/Refusal.h"
 #include "passes/schedules/WorkOrder.h"
 #include "passes/schedules/files/FilePolicy.h"
@@ -97,13 +98,52 @@ static void setStashes(SimulatedSchedule &result, const ScheduleSizes &sizes) {
         ", of which W needs " + codegen::formatBytes(*sizes.weightStash);
 }
 
-/// What the tasks of the placed stages take.
+bool ScheduleTimes::inSeconds(const PolicyChoice &choice) const {
+  return tasks ? tasks->inSeconds : choice.file && choice.file->costs;
+}
+
+/// Times of tasks and of links are all in seconds, or none are; beside the
+/// costs of a file, numbers without a unit are seconds.
+static llvm::Error checkUnits(const SimulatedSchedule &result,
+                              const ScheduleTimes &times) {
+  if (times.machine && !result.inSeconds)
+    return refuse("--machine says what messages take in seconds: give tasks "
+                  "times with units, too, as in --times F=1.2ms,B=2.4ms");
+  const std::pair<llvm::StringLiteral, const std::optional<GivenTime> &> all[] =
+      {{"latency", times.latency},
+       {"copy-time", times.copy},
+       {"exchange-time", times.exchange}};
+  for (const auto &[name, time] : all)
+    if (time && !time->fits(result.inSeconds) && (times.tasks || time->hasUnit))
+      return refuse("--{0} {1} has {2}unit, but what tasks take has {3}: {4}",
+                    name, time->describe(), time->hasUnit ? "a " : "no ",
+                    result.inSeconds ? "one" : "none", result.times);
+  return llvm::Error::success();
+}
+
+static void setLinks(SimulatedSchedule &result, const ScheduleTimes &times) {
+  if (times.machine) {
+    setLinks(result.costs, times.machine->model, result.schedule.ranks,
+             result.replicas);
+    result.times += ", links of " + times.machine->name;
+  }
+  if (times.latency) {
+    result.costs.linkLatency = times.latency->value;
+    result.times += ", latency " + times.latency->describe();
+  }
+  if (times.copy) {
+    result.costs.hostLink = {times.copy->value /
+                             stagesPerRank(result.schedule)};
+    result.times += ", copy " + times.copy->describe();
+  }
+}
+
+/// What the tasks of the placed stages take, and what is between ranks.
 static llvm::Error setCosts(SimulatedSchedule &result,
                             const ScheduleTimes &times) {
-  const PlanFile *file = result.choice.file.get();
-  result.inSeconds = !times.tasks && file && file->costs;
-  if (result.inSeconds) {
-    result.costs = *file->costs;
+  result.inSeconds = times.inSeconds(result.choice);
+  if (!times.tasks && result.inSeconds) {
+    result.costs = *result.choice.file->costs;
     result.times = "the costs in " + result.name;
   } else {
     GivenTimes given = times.tasks.value_or(GivenTimes::units());
@@ -120,14 +160,9 @@ static llvm::Error setCosts(SimulatedSchedule &result,
     result.times =
         given.describe() + (given.file.empty() ? " of a rank's share" : "");
   }
-  if (times.latency) {
-    result.costs.linkLatency = *times.latency;
-    result.times += ", latency " + numberText(*times.latency, 6);
-  }
-  if (times.copy) {
-    result.costs.hostLink = {*times.copy / stagesPerRank(result.schedule)};
-    result.times += ", copy " + numberText(*times.copy, 6);
-  }
+  if (llvm::Error error = checkUnits(result, times))
+    return error;
+  setLinks(result, times);
   return llvm::Error::success();
 }
 
@@ -139,16 +174,45 @@ std::string tool::replicasText(int64_t replicas) {
 
 /// What replicas do together in the step.
 static llvm::Expected<std::vector<Work>>
-addWorks(SimulatedSchedule &simulated,
-         const std::optional<Sharding> &sharding) {
+addWorks(SimulatedSchedule &simulated, std::optional<Sharding> sharding,
+         const ScheduleTimes &times) {
   if (!sharding)
     return std::vector<Work>();
+  if (times.exchange)
+    sharding->exchangeSeconds = times.exchange->value;
   if (llvm::Error error =
           setExchangeTime(simulated.costs, simulated.schedule, *sharding))
     return std::move(error);
   if (sharding->exchangeSeconds > 0)
-    simulated.times += ", exchange " + numberText(sharding->exchangeSeconds, 6);
+    simulated.times += ", exchange " + times.exchange->describe();
+  if (sharding->weightBytes > 0)
+    simulated.times +=
+        ", weights " + codegen::formatBytes(sharding->weightBytes);
   return addReplicaWorks(simulated.schedule, *sharding);
+}
+
+/// Of a file they are its own.
+static void setMessages(SimulatedSchedule &result, const ScheduleSizes &sizes) {
+  if (sizes.message == 0)
+    return;
+  result.edges = linearEdges(result.schedule.stages, sizes.message,
+                             result.schedule.copies);
+  result.times += ", messages of " + codegen::formatBytes(sizes.message);
+}
+
+/// Of stashes alone, as nothing else is known here.
+static void warnOfMemory(const SimulatedSchedule &result,
+                         const ScheduleTimes &times) {
+  const int64_t bytes = result.figures().stashBytes;
+  if (times.machine && static_cast<double>(bytes) > times.machine->model.memory)
+    printMessage("warning",
+                 llvm::formatv("{0}: a rank keeps {1} of stashes, but has {2} "
+                               "on {3}",
+                               result.name, codegen::formatBytes(bytes),
+                               codegen::formatBytes(static_cast<int64_t>(
+                                   times.machine->model.memory)),
+                               times.machine->name)
+                     .str());
 }
 
 static llvm::Expected<SimulatedSchedule>
@@ -156,6 +220,7 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
              const ScheduleTimes &times, const ScheduleSizes &sizes) {
   SimulatedSchedule result;
   result.replicas = sizes.replicas;
+  result.offloads = sizes.offload > 0;
   result.name = named.name;
   result.choice = named.choice;
   if (named.choice.file)
@@ -168,12 +233,14 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
   if (llvm::Error error = setCosts(result, times))
     return refuse("{0}: {1}", named.name, llvm::toString(std::move(error)));
   setStashes(result, sizes);
+  setMessages(result, sizes);
   options.costs = &result.costs;
   llvm::Expected<Schedule> schedule = named.choice->build(options);
   if (!schedule)
     return schedule.takeError();
   result.schedule = std::move(*schedule);
-  llvm::Expected<std::vector<Work>> works = addWorks(result, sizes.sharding);
+  llvm::Expected<std::vector<Work>> works =
+      addWorks(result, sizes.sharding, times);
   if (!works)
     return refuse("{0}: {1}", named.name, llvm::toString(works.takeError()));
   llvm::Expected<Simulation> simulation =
@@ -182,6 +249,7 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
     return refuse("{0}: {1}", named.name,
                   llvm::toString(simulation.takeError()));
   result.simulation = std::move(*simulation);
+  warnOfMemory(result, times);
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "passes/schedules/drawing/Picture.h"
 #include "passes/schedules/files/GivenTimes.h"
 #include "passes/schedules/files/PlanFile.h"
+#include "tools/pipewright/ChosenMachine.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
@@ -35,15 +36,24 @@ struct ScheduleSizes {
   double offload = 0;
   /// Bytes of a rank's whole stash of a micro-batch, and what W needs of it.
   std::optional<int64_t> stash, weightStash;
+  /// Bytes that a stage gives the next one of a micro-batch.
+  int64_t message = 0;
 };
 
 /// What tasks and links take; where nothing is given, what a file says of
 /// itself, and units otherwise.
 struct ScheduleTimes {
   std::optional<schedules::GivenTimes> tasks;
-  std::optional<double> latency;
+  std::optional<schedules::GivenTime> latency;
   /// Of a rank's whole stash of a micro-batch, to the host or back.
-  std::optional<double> copy;
+  std::optional<schedules::GivenTime> copy;
+  /// Of a rank's share of the weights, between replicas (`Sharding`).
+  std::optional<schedules::GivenTime> exchange;
+  /// Whose links these are, in place of the three.
+  std::optional<ChosenMachine> machine;
+
+  /// Whether tasks take seconds.
+  bool inSeconds(const schedules::PolicyChoice &choice) const;
 };
 
 struct SimulatedSchedule {
@@ -57,10 +67,12 @@ struct SimulatedSchedule {
   schedules::Simulation simulation;
   /// What the costs are, for people: `F=1 B=2 I=1 W=1 of a rank's share`.
   std::string times;
-  /// With the costs of a file.
+  /// With the costs of a file, or with times that have units.
   bool inSeconds = false;
   /// Copies of all ranks, of which one is simulated.
   int64_t replicas = 1;
+  /// Whether hosts may keep stashes.
+  bool offloads = false;
 
   schedules::Figures figures() const {
     return schedules::Figures::of(schedule, simulation, edges);

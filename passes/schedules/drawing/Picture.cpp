@@ -9,6 +9,7 @@
 
 #include "passes/schedules/Dependences.h"
 #include "passes/schedules/Figures.h"
+#include "passes/schedules/files/GivenTimes.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -227,11 +228,8 @@ std::string pipewright::schedules::timeText(const Picture &picture,
                                             double time) {
   if (picture.unitTimes)
     return numberText(time);
-  if (std::abs(time) >= 1)
-    return numberText(time) + " s";
-  if (std::abs(time) >= 1e-3)
-    return numberText(time * 1e3) + " ms";
-  return numberText(time * 1e6, 1) + " us";
+  auto [number, unit] = scaledSeconds(time);
+  return numberText(number, unit == "us" ? 1 : 2) + " " + unit.str();
 }
 
 std::string pipewright::schedules::memoryText(const Picture &picture,

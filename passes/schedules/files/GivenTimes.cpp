@@ -16,6 +16,7 @@
 #include "llvm/Support/Path.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 
@@ -55,21 +56,88 @@ static std::optional<TaskKind> kindOf(StringRef key) {
   return std::nullopt;
 }
 
-std::optional<double> pipewright::schedules::parseTime(StringRef text) {
+static constexpr std::pair<llvm::StringLiteral, double> units[] = {
+    // The longer ones first, as texts end in them.
+    {"ms", 1e-3},
+    {"us", 1e-6},
+    {"s", 1}};
+
+std::optional<GivenTime> pipewright::schedules::parseTime(StringRef text) {
   constexpr size_t longest = 64;
-  double value = 0;
-  if (text.size() > longest || text.getAsDouble(value) ||
-      !(value >= 0 && value <= maxSeconds))
+  if (text.size() > longest)
     return std::nullopt;
-  return value;
+  GivenTime time;
+  double unit = 1;
+  StringRef number = text;
+  for (auto [word, seconds] : units) {
+    if (!number.consume_back(word))
+      continue;
+    std::tie(unit, time.hasUnit) = std::pair(seconds, true);
+    number = number.rtrim(' ');
+    break;
+  }
+  if (number.getAsDouble(time.value))
+    return std::nullopt;
+  time.value *= unit;
+  return time.value >= 0 && time.value <= maxSeconds ? std::optional(time)
+                                                     : std::nullopt;
+}
+
+std::pair<double, llvm::StringLiteral>
+pipewright::schedules::scaledSeconds(double seconds) {
+  const double size = std::abs(seconds);
+  if (size >= 1)
+    return {seconds, "s"};
+  if (size >= 1e-3)
+    return {seconds * 1e3, "ms"};
+  return {seconds * 1e6, "us"};
+}
+
+/// As a person would write it.
+static std::string compact(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.6g", value);
+  return buffer;
+}
+
+std::string GivenTime::describe() const {
+  if (!hasUnit)
+    return compact(value);
+  auto [number, unit] = scaledSeconds(value);
+  return compact(number) + unit.str();
 }
 
 static llvm::Error refuseTime(StringRef text) {
-  return refuse("expects a number from 0 to {0:E0}, but got '{1}'", maxSeconds,
-                text::shortened(text, 48));
+  return refuse("expects a number from 0 to {0:E0}, with or without s, ms or "
+                "us, but got '{1}'",
+                maxSeconds, text::shortened(text, 48));
 }
 
+namespace {
+
 using Row = std::map<TaskKind, double>;
+
+/// Whether times have units: all or none.
+class Units {
+public:
+  llvm::Error add(const GivenTime &time) {
+    if (inSeconds && !time.fits(*inSeconds))
+      return refuse("has times with and without a unit: {0} and {1}", first,
+                    time.describe());
+    if (!inSeconds && time.value > 0) {
+      inSeconds = time.hasUnit;
+      first = time.describe();
+    }
+    return llvm::Error::success();
+  }
+  bool areSeconds() const { return inSeconds.value_or(false); }
+
+private:
+  std::optional<bool> inSeconds;
+  std::string first;
+};
+
+} // namespace
 
 /// Fills in what follows from what is given. A backward is one time or two.
 static llvm::Expected<StageCosts> complete(const Row &row) {
@@ -100,6 +168,7 @@ static llvm::Expected<StageCosts> complete(const Row &row) {
 
 llvm::Expected<GivenTimes> pipewright::schedules::parseTimes(StringRef text) {
   Row row;
+  Units units;
   llvm::SmallVector<StringRef> words;
   text.split(words, ',');
   for (StringRef word : words) {
@@ -109,16 +178,18 @@ llvm::Expected<GivenTimes> pipewright::schedules::parseTimes(StringRef text) {
       return refuse("does not know the task '{0}'; expects {1}, as in "
                     "F=1,I=.9,W=1.1",
                     text::shortened(key, 48), llvm::join(keys(), ", "));
-    std::optional<double> time = parseTime(number);
+    std::optional<GivenTime> time = parseTime(number);
     if (!time)
       return refuse("{0} {1}", key, llvm::toString(refuseTime(number)));
-    if (!row.try_emplace(*kind, *time).second)
+    if (llvm::Error error = units.add(*time))
+      return std::move(error);
+    if (!row.try_emplace(*kind, time->value).second)
       return refuse("has {0} twice", key);
   }
   llvm::Expected<StageCosts> costs = complete(row);
   if (!costs)
     return costs.takeError();
-  return GivenTimes{{*costs}, ""};
+  return GivenTimes{{*costs}, "", units.areSeconds()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -130,7 +201,7 @@ namespace {
 /// A table, line by line.
 class CsvTable {
 public:
-  explicit CsvTable(StringRef path) : path(path) {}
+  CsvTable(StringRef path, Units &units) : path(path), units(units) {}
 
   llvm::Expected<std::vector<StageCosts>> read(StringRef text);
 
@@ -143,6 +214,7 @@ private:
   }
 
   StringRef path;
+  Units &units;
   /// What each column has; none: the number of the stage.
   std::vector<std::optional<TaskKind>> columns;
   std::vector<StageCosts> rows;
@@ -189,11 +261,13 @@ llvm::Error CsvTable::readRow(StringRef text) {
                     text::shortened(cell, 48));
     if (!kind)
       continue;
-    std::optional<double> time = parseTime(cell);
+    std::optional<GivenTime> time = parseTime(cell);
     if (!time)
       return refuse("column {0} {1}", letterOf(*kind),
                     llvm::toString(refuseTime(cell)));
-    row[*kind] = *time;
+    if (llvm::Error error = units.add(*time))
+      return error;
+    row[*kind] = time->value;
   }
   llvm::Expected<StageCosts> costs = complete(row);
   if (!costs)
@@ -219,8 +293,8 @@ llvm::Expected<std::vector<StageCosts>> CsvTable::read(StringRef text) {
   return std::move(rows);
 }
 
-static llvm::Expected<std::vector<StageCosts>> readJson(StringRef text,
-                                                        StringRef path) {
+static llvm::Expected<std::vector<StageCosts>>
+readJson(StringRef text, StringRef path, Units &units) {
   llvm::Expected<llvm::json::Value> value = parseJson(text);
   if (!value)
     return refuse("{0}: {1}", path, llvm::toString(value.takeError()));
@@ -235,10 +309,24 @@ static llvm::Expected<std::vector<StageCosts>> readJson(StringRef text,
     int64_t stage = 0, here = number;
     std::vector<Field> fields = {{stageKey, integer(stage, {here, here})}};
     for (StringRef key : keys())
-      fields.push_back({key, [&row, key](const llvm::json::Value &value,
-                                         const JsonPath &at) {
-                          return readSeconds(value, at, row[*kindOf(key)]);
-                        }});
+      fields.push_back(
+          {key,
+           [&, key](const llvm::json::Value &value,
+                    const JsonPath &at) -> llvm::Error {
+             std::optional<GivenTime> time;
+             if (auto text = value.getAsString())
+               time = parseTime(*text);
+             double &seconds = row[*kindOf(key)];
+             if (!time || !time->hasUnit) {
+               if (llvm::Error error = readSeconds(value, at, seconds))
+                 return error;
+               time = {seconds};
+             }
+             seconds = time->value;
+             if (llvm::Error error = units.add(*time))
+               return refuseAt(at, "{0}", llvm::toString(std::move(error)));
+             return llvm::Error::success();
+           }});
     if (llvm::Error error = readObject(value, place, fields))
       return error;
     llvm::Expected<StageCosts> costs = complete(row);
@@ -262,12 +350,14 @@ pipewright::schedules::readStageTimes(StringRef path) {
   if (!buffer)
     return refuse("{0}: {1}", path, llvm::toString(buffer.takeError()));
   StringRef text = (*buffer)->getBuffer();
-  auto rows = isJson ? readJson(text, path) : CsvTable(path).read(text);
+  Units units;
+  auto rows =
+      isJson ? readJson(text, path, units) : CsvTable(path, units).read(text);
   if (!rows)
     return rows.takeError();
   if (rows->empty())
     return refuse("{0}: expects a row for each stage, but there is none", path);
-  return GivenTimes{std::move(*rows), path.str()};
+  return GivenTimes{std::move(*rows), path.str(), units.areSeconds()};
 }
 
 //===----------------------------------------------------------------------===//
@@ -315,13 +405,6 @@ llvm::Expected<TaskCosts> GivenTimes::costsOf(const Schedule &shape) const {
   return costs;
 }
 
-/// As a person would write it.
-static std::string compact(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.6g", value);
-  return buffer;
-}
-
 std::string GivenTimes::describe() const {
   if (!file.empty())
     return llvm::sys::path::filename(file).str();
@@ -332,7 +415,8 @@ std::string GivenTimes::describe() const {
         (kind == TaskKind::Recompute && time == rows.front().forward) ||
         (kind == TaskKind::Update && time == 0);
     if (!isUsual)
-      words.push_back(llvm::formatv("{0}={1}", letterOf(kind), compact(time)));
+      words.push_back(llvm::formatv("{0}={1}", letterOf(kind),
+                                    GivenTime{time, inSeconds}.describe()));
   }
   return llvm::join(words, " ");
 }

@@ -25,13 +25,15 @@
 
 namespace pipewright::schedules {
 
-/// The times of one micro-batch, in any unit.
+/// The times of one micro-batch, in seconds or in a unit that nobody says.
 struct GivenTimes {
   /// Of consecutive parts of the model; one row stands for each rank's share
   /// where no file says otherwise.
   std::vector<StageCosts> rows;
   /// The file that has them; empty: they are of a rank's share.
   std::string file;
+  /// Whether they were given with units: `F=1.2ms`.
+  bool inSeconds = false;
 
   /// Forwards, input gradients and weight gradients of a rank take 1 each.
   static GivenTimes units();
@@ -43,19 +45,33 @@ struct GivenTimes {
   /// Over how many stages a row of a file is spread.
   int64_t stagesPerRow(const Schedule &shape) const;
 
-  /// `F=1 B=2 I=1 W=1`, or the name of the file without its folder.
+  /// `F=1 B=2 I=1 W=1`, `F=1.2ms ...`, or the name of the file without its
+  /// folder.
   std::string describe() const;
 };
 
-/// A finite number that is not negative and small enough to add up.
-std::optional<double> parseTime(llvm::StringRef text);
+/// What one text says: a finite number that is not negative and small enough to
+/// add up, in seconds where a unit stands behind it (`1.5`, `12ms`, `80 us`).
+struct GivenTime {
+  double value = 0;
+  bool hasUnit = false;
 
-/// `F=1,B=2` or `F=1,I=.9,W=1.1`, with R and U where they are wanted. Fails
-/// with what is expected, and what was found.
+  /// Whether it may stand beside times that have units, or have none.
+  bool fits(bool inSeconds) const { return hasUnit == inSeconds || value == 0; }
+  std::string describe() const;
+};
+std::optional<GivenTime> parseTime(llvm::StringRef text);
+
+/// Seconds in the largest unit of which there is one: 0.0125 is 12.5 `ms`.
+std::pair<double, llvm::StringLiteral> scaledSeconds(double seconds);
+
+/// `F=1,B=2` or `F=1,I=.9,W=1.1`, with R and U where they are wanted, all with
+/// units or all without. Fails with what is expected, and what was found.
 llvm::Expected<GivenTimes> parseTimes(llvm::StringRef text);
 
 /// A `.csv` with a header of letters, or a `.json` with a list of objects; one
-/// row for each stage. A column `stage` counts them from 0.
+/// row for each stage. A column `stage` counts them from 0. Units are as those
+/// of `parseTimes`; in JSON such a time is a string.
 llvm::Expected<GivenTimes> readStageTimes(llvm::StringRef path);
 
 } // namespace pipewright::schedules

@@ -60,6 +60,21 @@ TEST(GivenTimes, HalvesAndWholesFollowFromEachOther) {
   EXPECT_EQ(valueOf(parseTimes("F=1,I=1,W=1,B=1.5")).rows[0].backward, 1.5);
 }
 
+TEST(GivenTimes, HaveUnitsOrNone) {
+  const GivenTimes times = valueOf(parseTimes("F=1.5ms,I=.25s,W=80 us,U=0"));
+  EXPECT_TRUE(times.inSeconds);
+  EXPECT_DOUBLE_EQ(times.rows[0].forward, 1.5e-3);
+  EXPECT_DOUBLE_EQ(times.rows[0].inputGradient, 0.25);
+  EXPECT_DOUBLE_EQ(times.rows[0].weightGradient, 80e-6);
+  EXPECT_EQ(times.describe(), "F=1.5ms B=250.08ms I=250ms W=80us");
+  EXPECT_FALSE(valueOf(parseTimes("F=1,B=2")).inSeconds);
+  EXPECT_FALSE(valueOf(parseTimes("F=0,B=0")).inSeconds);
+  EXPECT_EQ(messageOf(parseTimes("F=1ms,B=2")),
+            "has times with and without a unit: 1ms and 2");
+  for (const char *text : {"", "ms", "1m", "1e400s", "-1us", "nan s", "1 s s"})
+    EXPECT_FALSE(parseTime(text)) << text;
+}
+
 TEST(GivenTimes, BelongToARanksShare) {
   GivenTimes times = valueOf(parseTimes("F=1,B=2"));
   TaskCosts one = valueOf(times.costsOf(shapeOf("gpipe", 4, 4)));
@@ -115,11 +130,14 @@ TEST(GivenTimes, RefuseWhatIsNoTable) {
           {"csv", "F,B\n1,2\n1\n",
            ":3: expects 2 cells, as in the header, but got 1"},
           {"csv", "F,B\n1,inf\n",
-           ":2: column B expects a number from 0 to 1E+09, but got 'inf'"},
+           ":2: column B expects a number from 0 to 1E+09, with or without s, "
+           "ms or us, but got 'inf'"},
           {"csv", "F,B\n1,-1\n",
-           ":2: column B expects a number from 0 to 1E+09, but got '-1'"},
+           ":2: column B expects a number from 0 to 1E+09, with or without s, "
+           "ms or us, but got '-1'"},
           {"csv", "F,B\n1,\n",
-           ":2: column B expects a number from 0 to 1E+09, but got ''"},
+           ":2: column B expects a number from 0 to 1E+09, with or without s, "
+           "ms or us, but got ''"},
           {"csv", "stage,F,B\n1,1,1\n", ":2: expects stage 0, but got '1'"},
           {"csv", "B\n1\n", ":2: expects F, the time of a forward"},
           {"json", "{}", ": expects a list, found {}"},
