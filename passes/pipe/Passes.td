@@ -165,7 +165,8 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
     of all micro-batches that 1F1B has in flight, with what is computed again of
     a layer, or a few, at a time, if any choice does: it keeps those values with
     which it takes the least time, on the module's machine, to compute the
-    others again where they are read first. `window:N` keeps whole stashes of N
+    others again where they are read first. `selective` computes again what
+    attention makes of q, k and v, and keeps all else. `window:N` keeps whole stashes of N
     micro-batches at a time, of as many as the stage has in flight, and
     `except-last` that of the last micro-batch: the stage gets a
     `pipe.recompute` that makes the stash of the forward again from its inputs,
@@ -183,7 +184,8 @@ def PipeRematerialize : Pass<"pipe-rematerialize", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"mode", "mode", "std::string", "\"full\"",
-           "What is recomputed: none, full (all but the stage's inputs), keep:N "
+           "What is recomputed: none, full (all but the stage's inputs), "
+           "selective (what attention makes of q, k and v), keep:N "
            "(what takes the least time within N percent of the bytes), "
            "every:N (all but what N layers give to the next), window:N (as "
            "full, but of N micro-batches at a time nothing) or except-last (of "

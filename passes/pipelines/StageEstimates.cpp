@@ -44,7 +44,8 @@ StageEstimates::of(ModuleOp imported, const StagedPipelineOptions &options,
   StageEstimates estimates;
   estimates.ops = costsOfOps(*module, count, machine);
   const llvm::StringRef remat = options.remat;
-  estimates.recomputes = remat != "none" && remat != "pointwise";
+  estimates.recomputes =
+      remat != "none" && remat != "pointwise" && remat != "selective";
   estimates.choosesKept = remat.starts_with("keep:");
   return estimates;
 }

@@ -181,7 +181,7 @@ static constexpr struct {
     {"precision", "float", "f32"},
     {"precision", "bfloat16", "bf16"},
     {"remat", "all", "full"},
-    {"remat", "selective", "pointwise"},
+    {"remat", "core_attn", "selective"},
     {"remat", "off", "none"},
     {"balance", "params", "parameters"},
     {"balance", "flop", "flops"},

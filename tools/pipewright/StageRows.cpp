@@ -120,7 +120,9 @@ std::vector<CompileRow> pipewright::tool::stageRows() {
                Profile,
                {"remat", "MODE",
                 "What the backward recomputes: none, pointwise (activations "
-                "and other element ops of what is kept), keep:N (these, and "
+                "and other element ops of what is kept), selective (what "
+                "attention makes of q, k and v), keep:N (these of pointwise, "
+                "and "
                 "what takes least time to compute again, so that at most N "
                 "percent of the rest are kept), every:N (all but "
                 "what N layers give to the next), full (all but the "

@@ -3,14 +3,17 @@
 // Recomputes a stage's forward in its backward instead of keeping its values:
 // all of it from the stage's inputs, each run of layers from what the run
 // before it has made, which is kept (T. Chen et al., "Training Deep Nets with
-// Sublinear Memory Cost", 2016), or what takes the least time within a number
-// of bytes; or, of some micro-batches only, all of it before the backward,
-// which reads one stash, whoever made it. The copied ops are those of the
-// forward, with their kernels, so every number keeps its bits.
+// Sublinear Memory Cost", 2016), attention alone (V. Korthikanti et al.,
+// "Reducing Activation Recomputation in Large Transformer Models", 2023), or
+// what takes the least time within a number of bytes; or, of some micro-batches
+// only, all of it before the backward, which reads one stash, whoever made it.
+// The copied ops are those of the forward, with their kernels, so every number
+// keeps its bits.
 //
 //===----------------------------------------------------------------------===//
 
 #include "passes/pipe/Passes.h"
+#include "passes/pipe/staged/AttentionCore.h"
 #include "passes/pipe/staged/CheapOps.h"
 #include "passes/pipe/staged/ModelLayers.h"
 #include "passes/pipe/staged/StageWords.h"
@@ -123,6 +126,34 @@ SmallVector<Value> valuesRead(ForwardOp forward, BackwardOp backward) {
     values.push_back(end.getValues()[index]);
   llvm::append_range(values, end.getStash());
   return values;
+}
+
+/// All but what attention makes of q, k and v, and these; none where nothing of
+/// that is read.
+std::optional<Kept> keepAllButAttention(ForwardOp forward,
+                                        BackwardOp backward) {
+  const llvm::DenseSet<Operation *> core = attentionCore(*forward.getBody());
+  const SmallVector<Operation *> ofInputs = opsOfInputs(*forward.getBody());
+  const SmallVector<Value> read = valuesRead(forward, backward);
+  auto isInCore = [&](Value value) {
+    return core.contains(baseOf(value).getDefiningOp());
+  };
+  if (llvm::none_of(read, isInCore))
+    return std::nullopt;
+  Kept kept;
+  llvm::DenseSet<Value> bases;
+  auto add = [&](Value value) {
+    if (value.getDefiningOp() && !isInCore(value) &&
+        bases.insert(baseOf(value)).second)
+      kept.values.insert(value);
+  };
+  llvm::for_each(read, add);
+  for (Operation *op : ofInputs)
+    if (core.contains(op))
+      for (Value operand : op->getOperands())
+        if (llvm::is_contained(ofInputs, baseOf(operand).getDefiningOp()))
+          add(operand);
+  return kept;
 }
 
 /// What takes at most so many percent of the bytes that are read, of all
@@ -352,10 +383,14 @@ void addWindow(StageOp stage, WindowAttr window) {
   stage.setKeepsAttr(window);
 }
 
-/// What a mode other than `none` keeps in a stage of so many.
-Kept keep(StageOp stage, int64_t number, int64_t stages, StringRef mode,
-          const MachineModel &machine, KeptChooser &chooser) {
+/// What a mode other than `none` keeps in a stage of so many; nothing where it
+/// leaves the stage as it is.
+std::optional<Kept> keep(StageOp stage, int64_t number, int64_t stages,
+                         StringRef mode, const MachineModel &machine,
+                         KeptChooser &chooser) {
   int64_t count = 0;
+  if (mode == "selective")
+    return keepAllButAttention(stage.getForward(), stage.getBackward());
   if (mode.consume_front("every:")) {
     mode.getAsInteger(10, count);
     return keepBetweenLayers(*stage.getForward().getBody(), count);
@@ -406,8 +441,9 @@ struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
         addWindow(stage, window);
         continue;
       }
-      recompute(forward, backward,
-                keep(stage, number, modes->size(), word, *machine, chooser));
+      if (std::optional<Kept> kept =
+              keep(stage, number, modes->size(), word, *machine, chooser))
+        recompute(forward, backward, std::move(*kept));
     }
   }
 };

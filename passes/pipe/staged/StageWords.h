@@ -20,7 +20,8 @@ wordsOfStages(mlir::ModuleOp module, llvm::StringRef option,
 
 /// What `pipe-rematerialize` can do with a stage.
 inline constexpr llvm::StringRef kRematModes[] = {
-    "none", "full", "keep:N", "every:N", "window:N", "except-last"};
+    "none",    "full",     "selective",  "keep:N",
+    "every:N", "window:N", "except-last"};
 
 /// Whether some micro-batches of a stage keep their stash under a mode, and
 /// others do not.

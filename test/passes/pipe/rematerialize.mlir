@@ -4,9 +4,9 @@
 // RUN: not pipewright-opt %s --split-input-file --pipe-rematerialize=mode=half 2>&1 | FileCheck %s --check-prefix=MODE
 // RUN: not pipewright-opt %s --split-input-file --pipe-differentiate --pipe-split-backward --pipe-rematerialize 2>&1 | FileCheck %s --check-prefix=LATE
 // LATE: error: 'pipe.stage' op has a split backward already; run pipe-rematerialize before pipe-split-backward
-// MODE: pipe-rematerialize: expects mode to be one of none, full, keep:N, every:N, window:N, except-last, but got 'half'
+// MODE: pipe-rematerialize: expects mode to be one of none, full, selective, keep:N, every:N, window:N, except-last, but got 'half'
 // RUN: not pipewright-opt %s --split-input-file --pipe-rematerialize=mode=every:0 2>&1 | FileCheck %s --check-prefix=ZERO
-// ZERO: pipe-rematerialize: expects mode to be one of none, full, keep:N, every:N, window:N, except-last, but got 'every:0'
+// ZERO: pipe-rematerialize: expects mode to be one of none, full, selective, keep:N, every:N, window:N, except-last, but got 'every:0'
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:1 --pipe-verify-staged | FileCheck %s --check-prefix=EACH
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:2 --pipe-verify-staged | FileCheck %s --check-prefix=TWO
 // RUN: pipewright-opt %s --split-input-file --pipe-differentiate --pipe-rematerialize=mode=every:4 --pipe-verify-staged | FileCheck %s --check-prefix=ALL
