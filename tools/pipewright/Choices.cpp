@@ -97,6 +97,19 @@ Draft Compilation::tryPlan() {
   });
 }
 
+llvm::SmallVector<ScheduleBound>
+Compilation::schedulesBelow(const CompileOptions &others, double step) {
+  return underOptions(others, [&] {
+    options.dropMemoryLimits();
+    llvm::SmallVector<ScheduleBound> all =
+        schedulesByBound(module(), options, staged);
+    llvm::erase_if(all, [&](const ScheduleBound &one) {
+      return !isShorterStep(one.step, step);
+    });
+    return all;
+  });
+}
+
 bool Compilation::recomputesEarly(const CompileOptions &others) {
   return underOptions(others, [&] {
     if (!options.stageChoices.empty() || others.choosesRemat)

@@ -186,6 +186,7 @@ private:
                    double mostOfInterest);
   std::vector<Configuration> smallWays();
   void tryOtherCuts();
+  void tryOtherSchedules();
   std::vector<Configuration> smallestWays() const;
   std::string smallestPlan();
   /// Whether memory does not matter.

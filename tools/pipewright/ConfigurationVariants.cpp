@@ -309,7 +309,59 @@ void ConfigurationSearch::tryOtherCuts() {
     }
 }
 
+/// Where some ways do not fit: for the fastest of those with few tasks, the
+/// schedules that would be the fastest if all fitted, with each rank
+/// recomputing what it has to; `auto` alone chooses one mode for all of them.
+/// The fastest may be cut for that.
+void ConfigurationSearch::tryOtherSchedules() {
+  constexpr size_t mostWays = 2, mostThatFit = 4;
+  if (tooLarge == 0 || planned.empty() || !wanted.pareto.empty() ||
+      given.isGiven("schedule") || given.isGiven("remat"))
+    return;
+  std::set<std::tuple<int64_t, int64_t, int64_t>> tried;
+  for (Configuration one : std::vector<Configuration>(planned)) {
+    if (one.ranks == 1 || !one.isSmall() ||
+        !tried.insert({one.ranks, one.microBatchSize, one.zero}).second)
+      continue;
+    if (tried.size() > mostWays)
+      return;
+    one.schedule = "auto";
+    one.remat = "none";
+    one.recomputesEarly = false;
+    auto variant = opened(one);
+    if (!variant)
+      continue;
+    const llvm::SmallVector<ScheduleBound> schedules =
+        variant->compilation.schedulesBelow(variant->options,
+                                            kLittleLonger * stepToBeat());
+    one.remat = "auto";
+    std::multimap<double, Configuration> fastest;
+    for (const ScheduleBound &schedule : schedules) {
+      one.schedule = schedule.schedule;
+      if (!given.isGiven("loops") && !given.isGiven("stages"))
+        one.loops = schedule.stages / one.ranks;
+      auto own = opened(one);
+      if (!own)
+        continue;
+      tell(one);
+      Refusal refusal;
+      auto draft = own->compilation.planQuietly(own->options, refusal,
+                                                kLittleLonger * stepToBeat());
+      if (succeeded(draft))
+        fastest.insert({draft->step, one});
+      if (fastest.size() == mostThatFit)
+        break;
+    }
+    for (Configuration best : llvm::make_second_range(fastest)) {
+      if (!given.isGiven("balance"))
+        best.balance = "step";
+      planVariant(best, /*estimatesFirst=*/false);
+    }
+  }
+}
+
 void ConfigurationSearch::tryVariants() {
+  tryOtherSchedules();
   tryOtherCuts();
   // Cut for a short step. Several stages on a rank are made to take as long, so
   // nothing is gained where they do; as that takes long, one is enough.
