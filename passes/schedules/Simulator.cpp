@@ -490,7 +490,7 @@ Simulation Timeline::finish() {
     const std::vector<TaskTime> &times = result.times[rank];
     if (!times.empty())
       result.spanStepTime =
-          std::max(result.spanStepTime, times.back().end - times[0].start);
+          std::max(result.spanStepTime, rankFree[rank] - times[0].start);
     RankSummary &summary = result.ranks[rank];
     summary.peakStashBytes = meters[rank].peakBytes();
     summary.peakInFlight = meters[rank].peakInFlight();

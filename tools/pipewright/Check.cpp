@@ -168,6 +168,7 @@ const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
                                   options.sharding);
             }},
            {zeroBuffersSpelling(), nullptr},
+           {weightsSpelling(), nullptr},
            {{"machine", "NAME|FILE.json",
              "Predict with the links of a machine, as of plan, in place of "
              "those that the plan was made for, and take its memory for the "
@@ -253,15 +254,30 @@ static llvm::Error setMachine(PlanFile &plan, const ChosenMachine &machine,
   return llvm::Error::success();
 }
 
+/// Whether the plan says how large stashes are.
+static bool knowsStashes(const PlanFile &plan) {
+  return plan.costs &&
+         llvm::any_of(plan.costs->stages, [](const StageCosts &stage) {
+           return stage.stashBytes > 0;
+         });
+}
+
 /// That of the user, or else of the machine, if it is known.
-static std::optional<MemoryLimit> limitOf(const CheckOptions &options) {
-  if (options.limit || !options.machine ||
-      options.machine->model.memory == MachineModel::unknownMemory)
+static std::optional<MemoryLimit>
+limitOf(const PlanFile &plan, const CheckOptions &options, int64_t replicas) {
+  if (options.limit || !options.machine || !knowsStashes(plan))
     return options.limit;
-  const auto bytes = static_cast<int64_t>(options.machine->model.memory);
-  return MemoryLimit{bytes, /*isBytes=*/true,
-                     codegen::formatBytes(bytes) + " (" +
-                         options.machine->name + ")"};
+  MemoryLimit limit{0, /*isBytes=*/true,
+                    "than a rank has memory on " + options.machine->name};
+  for (int64_t rank = 0; rank < plan.schedule.ranks; ++rank) {
+    const double memory =
+        options.machine->model.ofRank(rank, plan.schedule.ranks, replicas)
+            .memory;
+    if (memory == MachineModel::unknownMemory)
+      return std::nullopt;
+    limit.ofRanks.push_back(static_cast<int64_t>(memory));
+  }
+  return limit;
 }
 
 /// A limit of stashes, told with the task that goes over it.
@@ -284,11 +300,13 @@ static llvm::Error checkStashes(const PlanFile &plan, int64_t limit) {
 static llvm::Error checkLimit(const PlanFile &plan, const MemoryLimit &limit) {
   if (!limit.isBytes)
     return checkStashes(plan, limit.number);
-  if (!plan.costs)
+  if (!knowsStashes(plan))
     return refuse("--memory in bytes needs to know the bytes of a stash, which "
                   "only a plan with costs says; give a number of stashes");
-  return checkMemory(plan.schedule, *plan.costs, limit.number, plan.edges,
-                     plan.works());
+  return checkMemory(plan.schedule, *plan.costs,
+                     limit.ofRanks.empty() ? llvm::ArrayRef(limit.number)
+                                           : llvm::ArrayRef(limit.ofRanks),
+                     plan.edges, plan.works());
 }
 
 //===----------------------------------------------------------------------===//
@@ -336,8 +354,17 @@ static std::string describePeaks(const Simulation &simulation) {
          llvm::join(peaks, ", ");
 }
 
+/// Whether the instruction lists have all that ranks wait for: what replicas do
+/// together, and copies to hosts and back, are none of their messages.
+static bool saysAllWaits(const PlanFile &plan) {
+  return llvm::none_of(plan.works(), [](const Work &work) {
+    return work.replicas > 1 || work.isCopy();
+  });
+}
+
 /// How long a step takes, first if messages never wait for each other, then
-/// with what the order of messages costs on the channels where it is proven.
+/// with what the order of messages costs on the channels where it is proven, if
+/// that is all that ranks wait for.
 static llvm::Error
 printTimes(const PlanFile &plan, const TaskCosts &costs,
            llvm::ArrayRef<Verdict> verdicts, llvm::StringRef costsName,
@@ -351,7 +378,7 @@ printTimes(const PlanFile &plan, const TaskCosts &costs,
                                 100 *
                                     Figures::of(plan.schedule, *ideal).bubble);
   for (const Verdict &verdict : verdicts) {
-    if (!verdict.refusal.empty())
+    if (!verdict.refusal.empty() || !saysAllWaits(plan))
       continue;
     llvm::Expected<ChannelSimulation> queued =
         simulateInstructions(plan.lists, costs, verdict.channels);
@@ -508,6 +535,9 @@ static llvm::Error addWorks(PlanFile &plan, const Sharding &sharding) {
                   sharding.level,
                   plan.timedWorks.empty() ? "what is sent when"
                                           : "what ranks do together");
+  if (sharding.weightBytes > 0 && !plan.costs)
+    return refuse("--weights needs to know how fast links are, which only a "
+                  "plan with costs says");
   llvm::Expected<std::vector<Work>> works =
       addReplicaWorks(plan.schedule, sharding);
   if (!works)
@@ -549,15 +579,15 @@ llvm::Error tool::checkFile(const CheckOptions &o,
       judgeMessages(plan, o.layouts);
   if (!verdicts)
     return inFile(verdicts.takeError());
-  const std::optional<MemoryLimit> limit = limitOf(o);
+  const std::optional<MemoryLimit> limit = limitOf(plan, o, *replicas);
   if (limit)
     if (llvm::Error error = checkLimit(plan, *limit))
       return inFile(std::move(error));
   if (llvm::Error error = printReport(*file, o, *replicas, hadLists, *verdicts))
     return inFile(std::move(error));
   if (limit)
-    llvm::outs() << "proven: no rank ever keeps more than " << limit->text
-                 << (limit->isBytes ? " of stashes" : " stashes") << "\n";
+    llvm::outs() << "proven: no rank ever keeps more " << limit->inWords()
+                 << "\n";
   if (llvm::Error error = refuseLayouts(*verdicts))
     return inFile(std::move(error));
   if (o.write.empty())

@@ -24,6 +24,15 @@ struct MemoryLimit {
   bool isBytes = false;
   /// As it was given.
   std::string text;
+  /// Of each rank, where they differ; empty: `number` is for all.
+  std::vector<int64_t> ofRanks = {};
+
+  /// Behind `no rank keeps more`.
+  std::string inWords() const {
+    if (!ofRanks.empty())
+      return "stashes " + text;
+    return "than " + text + (isBytes ? "" : " stashes");
+  }
 };
 
 struct CheckOptions {

@@ -93,7 +93,8 @@ static std::string readRanksAlike(const llvm::json::Object &object,
                          "'last', from 0 to {0}, first not above last",
                          places - 1);
   std::tie(ranks.first, ranks.last) = std::pair(*first, *last);
-  const std::string name = llvm::formatv("ranks {0} to {1}", *first, *last);
+  const std::string name = llvm::formatv(
+      *first == *last ? "rank {0}" : "ranks {0} to {1}", *first, *last);
   const llvm::json::Object *all = object.getObject("figures");
   const llvm::json::Object *figures =
       all ? all->getObject(nameOf(precision)) : nullptr;
@@ -233,9 +234,10 @@ findMachines(llvm::StringRef text, std::optional<Precision> wanted) {
   ChosenMachines machines{text.str(), machinesNamed(text)};
   if (machines.models.empty())
     return option::fail("--machine expects ", namesOfMachines(),
-                        ", one of these with hosts of N ranks (h100xN), "
-                        "here, or a FILE.json that pipewright machine show -o "
-                        "has written, but got '",
+                        ", one of these for a precision that it has "
+                        "(h100-bf16) or with hosts of N ranks (h100xN), here, "
+                        "or a FILE.json that pipewright machine show -o has "
+                        "written, but got '",
                         text::shortened(text), "'");
   return machines;
 }
@@ -262,6 +264,13 @@ llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
 }
 
 llvm::Expected<ChosenMachine> chooseLinks(llvm::StringRef text) {
+  // A file may say of some ranks alone what they are with one precision.
+  for (Precision precision : allPrecisions()) {
+    llvm::Expected<ChosenMachine> machine = chooseMachine(text, precision);
+    if (machine)
+      return machine;
+    llvm::consumeError(machine.takeError());
+  }
   llvm::Expected<ChosenMachines> machines = chooseMachine(text);
   if (!machines)
     return machines.takeError();

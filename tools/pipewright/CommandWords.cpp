@@ -33,8 +33,9 @@ llvm::ArrayRef<Command> pipewright::tool::allCommands() {
       {Check, "check", "FILE", "Prove or refuse a schedule made elsewhere"},
       {Estimate, "estimate", "",
        "Say whether micro-batches should be larger, by times of one stage"},
-      {Machine, "machine", "show|measure",
-       "Show what predictions are made for, or measure it again"},
+      {Machine, "machine", "show|measure|list",
+       "Show what predictions are made for, measure it again, or list the "
+       "machines that are known by name"},
       {Checkpoint, "checkpoint", "show|verify|export|diff DIR [DIR]",
        "Look at checkpoints that a program has written"},
       {Autopsy, "autopsy", "OUT",

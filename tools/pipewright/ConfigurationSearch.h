@@ -74,6 +74,12 @@ struct Configuration {
   /// Whether no other one that was planned is as fast with less memory.
   bool isOnFront = false;
 
+  /// Whether there may be such tasks: other modes leave what they recompute
+  /// where it is read.
+  bool hasEarlyTasks() const {
+    return recomputesEarly && remat != "none" && remat != "pointwise" &&
+           remat != "selective";
+  }
   /// What is recomputed, and where else stashes are, for people.
   std::string memoryWords() const;
   /// Whether to simulate its schedules takes a second and more.

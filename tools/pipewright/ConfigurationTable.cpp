@@ -50,7 +50,8 @@ void ConfigurationSearch::print(llvm::raw_ostream &os) const {
      << planned.size() + alike + slower + tooLarge + impossible
      << " ways planned";
   if (alike > 0)
-    os << ", " << alike << " are the same programs";
+    os << ", " << alike
+       << (alike > 1 ? " are the same programs" : " is the same program");
   if (slower > 0)
     os << ", " << slower << " cannot be faster";
   if (tooLarge > 0)
@@ -94,7 +95,7 @@ llvm::json::Value ConfigurationSearch::toJson() const {
                                      {"stages", one.stages},
                                      {"remat", one.remat},
                                      {"balance", cutOf(one)},
-                                     {"recomputes_early", one.recomputesEarly},
+                                     {"recomputes_early", one.hasEarlyTasks()},
                                      {"offloads", one.hostBytes > 0},
                                      {"options", optionsOf(one)},
                                      {"host_bytes", one.hostBytes},
@@ -105,9 +106,15 @@ llvm::json::Value ConfigurationSearch::toJson() const {
                                      {"arena_bytes", one.arenaBytes},
                                      {"is_on_front", one.isOnFront}});
   return llvm::json::Object{
-      {"workers", wanted.workers}, {"batch", wanted.batch},
-      {"planned", std::move(all)}, {"slower", slower},
-      {"too_large", tooLarge},     {"impossible", impossible}};
+      {"workers", wanted.workers},
+      {"batch", wanted.batch},
+      {"memory_limit", memoryLimit ? llvm::json::Value(*memoryLimit)
+                                   : llvm::json::Value(nullptr)},
+      {"planned", std::move(all)},
+      {"same_programs", alike},
+      {"slower", slower},
+      {"too_large", tooLarge},
+      {"impossible", impossible}};
 }
 
 } // namespace pipewright::tool

@@ -44,13 +44,13 @@ std::string ConfigurationSearch::optionsOf(const Configuration &one) const {
         "schedule", "remat", "zero", "balance", "stages", "loops", "offload"})
     if (values.isGiven(name) && (name != "zero" || one.zero > 0))
       words.push_back("--" + name.str() + " " + quoted(values[name]));
-  if (one.recomputesEarly)
+  if (one.hasEarlyTasks())
     words.push_back("--early-recompute");
   return llvm::join(words, " ");
 }
 
 std::string Configuration::memoryWords() const {
-  return remat + (recomputesEarly ? ", R" : "") + (offloads ? ", host" : "");
+  return remat + (hasEarlyTasks() ? ", R" : "") + (offloads ? ", host" : "");
 }
 
 OptionValues ConfigurationSearch::valuesOf(const Configuration &one) const {

@@ -155,9 +155,12 @@ static void print(llvm::raw_ostream &os, const MachineModels &models) {
       if (!isOne)
         os << " " << nameOf(precision);
       os << " "
-         << (figure.isCount || figure.isKnown(model)
+         << (figure.isCount || model.*figure.place < MachineModel::unknownMemory
                  ? textOf(figure, model.*figure.place)
                  : "not known");
+      if (!figure.isCount && !figure.isKnown(model) &&
+          model.*figure.place < MachineModel::unknownMemory)
+        os << " unless said";
       if (isOne)
         break;
       os << (precision == models.rbegin()->first ? "" : ",");
@@ -166,8 +169,10 @@ static void print(llvm::raw_ostream &os, const MachineModels &models) {
   }
   for (const auto &[precision, model] : models)
     for (const OtherRanks &ranks : model.others) {
-      os << "  ranks " << ranks.first << " to " << ranks.last << ", "
-         << nameOf(precision) << ":";
+      os << "  rank" << (ranks.first == ranks.last ? " " : "s ") << ranks.first;
+      if (ranks.first != ranks.last)
+        os << " to " << ranks.last;
+      os << ", " << nameOf(precision) << ":";
       for (const auto &[figure, number] : ranks.figures)
         os << " " << figure->name << " " << textOf(*figure, number);
       os << "\n";

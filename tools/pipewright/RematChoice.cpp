@@ -440,9 +440,10 @@ bool Compilation::compareWithLayers() {
   return std::isfinite(least);
 }
 
-/// Warns of windows of stashes, and of stashes on hosts, with which the fullest
-/// rank needs no less than with all stashes: what is computed again has room
-/// beside those that are kept, and another rank may be the fullest.
+/// Warns of tasks for recomputation that do not exist, and of windows of
+/// stashes, and of stashes on hosts, with which the fullest rank needs no less
+/// than with all stashes: what is computed again has room beside those that are
+/// kept, and another rank may be the fullest.
 void Compilation::compareWithKept() {
   auto &remat = options.pipelines.staged.remat;
   auto &offload = options.pipelines.scheduled.offload;
@@ -451,6 +452,12 @@ void Compilation::compareWithKept() {
   llvm::SmallVector<StringRef> words;
   StringRef(modes).split(words, ',');
   const bool hasWindows = llvm::any_of(words, pipe::isWindowMode);
+  if (begin == Level::Import && options.pipelines.staged.earlyRecompute &&
+      !recomputesEarly(options))
+    mlir::emitWarning(module().getLoc())
+        << "early-recompute makes no task: with remat '" << modes
+        << "' no backward recomputes anything before it needs a gradient: "
+           "leave it out";
   if (begin != Level::Import || (!hasWindows && share == 0))
     return;
   const Draft trial = tryPlan();

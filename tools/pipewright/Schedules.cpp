@@ -136,31 +136,23 @@ static llvm::Error readExchangeTime(llvm::StringRef name, llvm::StringRef text,
                                 : option::fail("--", name, " goes with --zero");
 }
 
-/// What goes over the links of a machine.
-static llvm::Error readBytesOfLink(llvm::StringRef name, llvm::StringRef text,
-                                   const ListOptions &options, int64_t &bytes) {
-  if (!options.times.machine)
-    return option::fail("--", name,
-                        " goes with --machine, which says how fast "
-                        "links are");
-  std::optional<int64_t> read;
-  if (llvm::Error error = readStashBytes(name, text, read))
-    return error;
-  bytes = *read;
-  return llvm::Error::success();
-}
-
 static llvm::Error readMessage(llvm::StringRef name, llvm::StringRef text,
                                ListOptions &options) {
-  return readBytesOfLink(name, text, options, options.sizes.message);
+  if (!options.times.machine)
+    return option::fail("--", name,
+                        " goes with --machine, which says how fast links are");
+  return readStashBytes(name, text, options.sizes.message);
 }
 
-static llvm::Error readWeights(llvm::StringRef name, llvm::StringRef text,
-                               ListOptions &options) {
-  if (!options.sizes.sharding)
-    return option::fail("--", name, " goes with --zero");
-  return readBytesOfLink(name, text, options,
-                         options.sizes.sharding->weightBytes);
+static llvm::Error readZero(const OptionSpelling &, const OptionValues &given,
+                            ListOptions &options) {
+  if (llvm::Error error =
+          readSharding(given, options.sizes.replicas, options.sizes.sharding))
+    return error;
+  return options.times.machine || !given.isGiven("weights")
+             ? llvm::Error::success()
+             : option::fail("--weights goes with --machine, which says how "
+                            "fast links are");
 }
 
 const std::vector<OptionRow<ListOptions>> &tool::listRows() {
@@ -189,17 +181,9 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
         option::count([](ListOptions &options) -> int64_t & {
           return options.sizes.replicas;
         })},
-       {zeroSpelling(),
-        [](const OptionSpelling &, const OptionValues &given,
-           ListOptions &options) {
-          return readSharding(given, options.sizes.replicas,
-                              options.sizes.sharding);
-        }},
+       {zeroSpelling(), readZero},
        {zeroBuffersSpelling(), nullptr},
-       {{"weights", "BYTES",
-         "With --machine and --zero: a rank's share of the weights, and of "
-         "their gradients"},
-        option::ifGiven(readWeights)},
+       {weightsSpelling(), nullptr},
        {{"exchange-time", "N",
          "With --zero: what replicas take to send each other a part each of a "
          "rank's share of the model, as to sum gradients of which each keeps "
@@ -412,6 +396,10 @@ llvm::Error tool::runSchedules(const ListOptions &list,
     return option::fail("--svg, --pdf, --html and --write take the schedules "
                         "that are named, but got no name; see 'pipewright "
                         "schedules' for all of them");
+  if (list.times.machine && !list.times.tasks && list.names.empty())
+    return option::fail("--machine says what messages take in seconds: give "
+                        "tasks times with units, too, as in --times "
+                        "F=1.2ms,B=2.4ms");
   if (list.asJson) {
     printAsJson(*chosen, list.sizes);
     return llvm::Error::success();

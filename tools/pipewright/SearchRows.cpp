@@ -87,7 +87,7 @@ const std::vector<OptionRow<SearchOptions>> &searchRows() {
                      "--micro-batch-size, --micro-batches, --schedule, "
                      "--loops and --remat for --workers and --batch: the "
                      "fastest of all that fit --memory-limit. What is given "
-                     "stays as it is",
+                     "stays as it is; --batch gives --micro-batches",
              .kind = Flag},
             readSearch}});
   return rows;

@@ -28,12 +28,21 @@ OptionSpelling tool::zeroBuffersSpelling() {
                 "2"});
 }
 
+OptionSpelling tool::weightsSpelling() {
+  return {
+      "weights", "BYTES",
+      "With --zero, where it is known how fast links are: a rank's share of "
+      "the weights, and of their gradients"};
+}
+
 llvm::Error tool::readSharding(const OptionValues &given, int64_t replicas,
                                std::optional<schedules::Sharding> &sharding) {
-  if (!given.isGiven("zero"))
-    return given.isGiven("zero-buffers")
-               ? option::fail("--zero-buffers goes with --zero")
-               : llvm::Error::success();
+  if (!given.isGiven("zero")) {
+    for (llvm::StringRef name : {"zero-buffers", "weights"})
+      if (given.isGiven(name))
+        return option::fail("--", name, " goes with --zero");
+    return llvm::Error::success();
+  }
   schedules::Sharding read;
   llvm::StringRef level = given["zero"];
   if (level.size() != 1 || level[0] < '0' || level[0] > '3')
@@ -50,6 +59,15 @@ llvm::Error tool::readSharding(const OptionValues &given, int64_t replicas,
   if (given.isGiven("zero-buffers") && read.level < 2)
     return option::fail("--zero-buffers ", read.ranges,
                         " expects stages that share memory: --zero 2 or 3");
+  // A sum over micro-batches can be counted.
+  constexpr int64_t most = int64_t(1) << 50;
+  if (given.isGiven("weights"))
+    if (llvm::Error error =
+            option::readBytes("weights", given["weights"], 0, read.weightBytes))
+      return error;
+  if (read.weightBytes > most)
+    return option::fail("--weights expects 1PiB at most, but got '",
+                        text::shortened(given["weights"]), "'");
   sharding = read;
   return llvm::Error::success();
 }

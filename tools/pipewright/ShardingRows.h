@@ -15,8 +15,9 @@
 namespace pipewright::tool {
 
 OptionSpelling zeroSpelling();
-/// Is read with it.
+/// These are read with it.
 OptionSpelling zeroBuffersSpelling();
+OptionSpelling weightsSpelling();
 
 /// Nothing unless `--zero` was given.
 llvm::Error readSharding(const OptionValues &given, int64_t replicas,

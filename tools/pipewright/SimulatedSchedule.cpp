@@ -138,6 +138,18 @@ static void setLinks(SimulatedSchedule &result, const ScheduleTimes &times) {
   }
 }
 
+static void describeOffload(SimulatedSchedule &result,
+                            const ScheduleSizes &sizes,
+                            const ScheduleTimes &times) {
+  if (sizes.offload == 0)
+    return;
+  result.times +=
+      llvm::formatv(", up to {0:F0} % of stashes on hosts", 100 * sizes.offload)
+          .str();
+  if (!times.copy && !times.machine)
+    result.times += " (copies take no time without --copy-time)";
+}
+
 /// What the tasks of the placed stages take, and what is between ranks.
 static llvm::Error setCosts(SimulatedSchedule &result,
                             const ScheduleTimes &times) {
@@ -183,36 +195,57 @@ addWorks(SimulatedSchedule &simulated, std::optional<Sharding> sharding,
   if (llvm::Error error =
           setExchangeTime(simulated.costs, simulated.schedule, *sharding))
     return std::move(error);
+  simulated.times += llvm::formatv(", {0} replicas with ZeRO {1}",
+                                   sharding->replicas, sharding->level)
+                         .str();
   if (sharding->exchangeSeconds > 0)
     simulated.times += ", exchange " + times.exchange->describe();
-  if (sharding->weightBytes > 0)
+  else if (times.machine)
     simulated.times +=
         ", weights " + codegen::formatBytes(sharding->weightBytes);
   return addReplicaWorks(simulated.schedule, *sharding);
 }
 
-/// Of a file they are its own.
-static void setMessages(SimulatedSchedule &result, const ScheduleSizes &sizes) {
-  if (sizes.message == 0)
-    return;
-  result.edges = linearEdges(result.schedule.stages, sizes.message,
-                             result.schedule.copies);
-  result.times += ", messages of " + codegen::formatBytes(sizes.message);
+/// A file has its own.
+static llvm::Error setMessages(SimulatedSchedule &result,
+                               const ScheduleSizes &sizes,
+                               const ScheduleTimes &times) {
+  if (!times.machine)
+    return llvm::Error::success();
+  if (!result.edges.empty())
+    return sizes.message ? refuse("--message: {0} says itself what stages give "
+                                  "each other",
+                                  result.name)
+                         : llvm::Error::success();
+  const int64_t bytes = sizes.message.value_or(0);
+  result.edges =
+      linearEdges(result.schedule.stages, bytes, result.schedule.copies);
+  result.times += ", messages of " + codegen::formatBytes(bytes);
+  return llvm::Error::success();
 }
 
 /// Of stashes alone, as nothing else is known here.
 static void warnOfMemory(const SimulatedSchedule &result,
                          const ScheduleTimes &times) {
-  const int64_t bytes = result.figures().stashBytes;
-  if (times.machine && static_cast<double>(bytes) > times.machine->model.memory)
-    printMessage("warning",
-                 llvm::formatv("{0}: a rank keeps {1} of stashes, but has {2} "
-                               "on {3}",
-                               result.name, codegen::formatBytes(bytes),
-                               codegen::formatBytes(static_cast<int64_t>(
-                                   times.machine->model.memory)),
-                               times.machine->name)
-                     .str());
+  if (!times.machine)
+    return;
+  for (auto [rank, summary] : llvm::enumerate(result.simulation.ranks)) {
+    const double memory = times.machine->model
+                              .ofRank(static_cast<int64_t>(rank),
+                                      result.schedule.ranks, result.replicas)
+                              .memory;
+    if (static_cast<double>(summary.peakStashBytes) <= memory)
+      continue;
+    printMessage(
+        "warning",
+        llvm::formatv("{0}: rank {1} keeps {2} of stashes, but has {3} on {4}",
+                      result.name, rank,
+                      codegen::formatBytes(summary.peakStashBytes),
+                      codegen::formatBytes(static_cast<int64_t>(memory)),
+                      times.machine->name)
+            .str());
+    return;
+  }
 }
 
 static llvm::Expected<SimulatedSchedule>
@@ -233,7 +266,9 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
   if (llvm::Error error = setCosts(result, times))
     return refuse("{0}: {1}", named.name, llvm::toString(std::move(error)));
   setStashes(result, sizes);
-  setMessages(result, sizes);
+  describeOffload(result, sizes, times);
+  if (llvm::Error error = setMessages(result, sizes, times))
+    return std::move(error);
   options.costs = &result.costs;
   llvm::Expected<Schedule> schedule = named.choice->build(options);
   if (!schedule)

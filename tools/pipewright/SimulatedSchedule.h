@@ -37,7 +37,7 @@ struct ScheduleSizes {
   /// Bytes of a rank's whole stash of a micro-batch, and what W needs of it.
   std::optional<int64_t> stash, weightStash;
   /// Bytes that a stage gives the next one of a micro-batch.
-  int64_t message = 0;
+  std::optional<int64_t> message;
 };
 
 /// What tasks and links take; where nothing is given, what a file says of

@@ -298,6 +298,8 @@ readJson(StringRef text, StringRef path, Units &units) {
   llvm::Expected<llvm::json::Value> value = parseJson(text);
   if (!value)
     return refuse("{0}: {1}", path, llvm::toString(value.takeError()));
+  if (std::string key = findRepeatedKey(text); !key.empty())
+    return refuse("{0}: has '{1}' twice", path, text::shortened(key));
   JsonPath root{nullptr, path};
   if (const llvm::json::Array *list = value->getAsArray();
       list && list->size() > maxRows)
