@@ -28,8 +28,13 @@ LogicalResult Compilation::choose() {
     return failure();
   if (failed(chooseSchedule()))
     return failure();
-  if (recomputes && !open.stageChoices.empty())
-    chooseRematOfRanks(open);
+  Cut cut;
+  if (!recomputes)
+    cut = chooseCut();
+  if (!open.stageChoices.empty() &&
+      (!options.pipelines.scheduled.draft || options.comparesSchedules) &&
+      (open.cutsByMachine() || (recomputes && options.limitsMemory())))
+    compareSchedules(open, cut);
   if (recomputes)
     mlir::emitRemark(module().getLoc())
         << "remat 'auto' chose: " << options.pipelines.staged.remat.getValue()
@@ -43,7 +48,7 @@ LogicalResult Compilation::choose() {
     mlir::emitRemark(module().getLoc())
         << "schedule '" << asked << "' chose: " << options.chosen;
   if (!recomputes)
-    chooseCut();
+    tellCut(cut, open.pipelines.staged.balance.getValue());
   return success();
 }
 

@@ -96,7 +96,6 @@ private:
   mlir::Attribute machineAttribute();
   mlir::LogicalResult choose();
   mlir::LogicalResult chooseRemat();
-  void chooseRematOfRanks(const CompileOptions &given);
   mlir::FailureOr<bool> decideRemat();
   bool isBeaten(llvm::ArrayRef<RematTrial> trials);
   bool compareWithLayers();
@@ -108,8 +107,12 @@ private:
     std::vector<int64_t> stageMemory = {};
     /// What ops take; empty: they count as operations.
     std::vector<double> seconds = {};
+    /// Whether a plan with it fits, as far as it was compared with others.
+    bool fits = false;
   };
   Cut chooseCut();
+  void tellCut(const Cut &cut, llvm::StringRef balance);
+  void compareSchedules(const CompileOptions &given, Cut &cut);
   mlir::LogicalResult chooseCutAndRemat(bool all = true);
   std::vector<double> secondsOfOps();
   std::vector<Cut> cutsWithin(llvm::ArrayRef<double> seconds) const;

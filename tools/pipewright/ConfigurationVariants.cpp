@@ -195,6 +195,19 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
     return false;
   // Copies may not be in time for any.
   found.offloads &= found.hostBytes > 0;
+  if (found.balance != "flops")
+    keepSchedule(found);
+  // What has no name is found again by a plan that compares all schedules with
+  // a cut each, which may find a faster one.
+  if (found.balance != "flops" && found.schedule == one.schedule &&
+      !options.stageChoices.empty()) {
+    options.comparesSchedules = true;
+    draft = compilation.planQuietly(options, refusal, mostOfInterest);
+    if (failed(draft))
+      return false;
+    found = summaryOf(one, *draft, compilation);
+    keepSchedule(found);
+  }
   add(std::move(found));
   return true;
 }
@@ -380,7 +393,8 @@ void ConfigurationSearch::tryVariants() {
   if (!given.isGiven("early-recompute"))
     tryEach(/*estimatesFirst=*/true, [&](Configuration &one) {
       one.recomputesEarly = true;
-      keepSchedule(one);
+      if (!one.isSmall())
+        keepSchedule(one);
       return recomputesEarly(one);
     });
 }

@@ -240,20 +240,24 @@ Compilation::Cut Compilation::chooseCut() {
   staged.balance = best.balance;
   staged.stageMemory = llvm::ArrayRef(best.stageMemory);
   pipe::setOpSeconds(module(), best.seconds);
-  // Of what nobody asked for nothing is said.
-  if (!least.fits() || !options.choosesBalance)
-    return best;
-  if (best.balance != balance)
+  best.fits = least.fits();
+  return best;
+}
+
+/// What became of the cut that was asked for; of what nobody asked for nothing.
+void Compilation::tellCut(const Cut &cut, StringRef balance) {
+  if (!cut.fits || !options.choosesBalance)
+    return;
+  if (cut.balance != balance)
     mlir::emitRemark(module().getLoc())
-        << "balance '" << balance << "' chose the cut of " << best.balance;
-  else if (!best.stageMemory.empty())
+        << "balance '" << balance << "' chose the cut of " << cut.balance;
+  else if (!cut.stageMemory.empty())
     mlir::emitRemark(module().getLoc())
         << "balance '" << balance << "' cut the model for "
         << (!options.memoryLimit ? "the machine's memory"
             : options.machine && options.machine->model.isUneven()
                 ? "--memory-limit and the machine's memory"
                 : "--memory-limit");
-  return best;
 }
 
 /// Recomputation makes room within a cut: that of a plan without limits, with
@@ -312,9 +316,10 @@ LogicalResult Compilation::chooseCutAndRemat(bool all) {
   };
   for (const Cut &cut : cuts)
     tryCut(cut);
-  // Where none fits: one that is made for little memory, with a mode for all.
+  // Where none fits, or takes less than the step to beat: one that is made for
+  // little memory, with a mode for all.
   for (StringRef mode : {"every:1", "full"}) {
-    if (!all || !best || least.fits() || !open.limitsMemory())
+    if (!all || (best && least.fits()) || !open.limitsMemory())
       break;
     options = open;
     options.choosesBalance = false;

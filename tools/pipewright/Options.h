@@ -102,6 +102,8 @@ struct CompileOptions {
   }
   /// Whether stages are cut by what ops are predicted to take on it.
   bool cutsByMachine() const { return pipelines.staged.balance == "step"; }
+  /// Whether drafts, too, compare schedules with a cut each.
+  bool comparesSchedules = false;
   /// The most bytes that an arena may have, as the user allows.
   std::optional<int64_t> memoryLimit;
   /// The same of a rank, and with what a machine has that was named; none where
