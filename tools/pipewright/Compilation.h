@@ -27,6 +27,10 @@ inline constexpr llvm::StringLiteral kRematModesByTime[] = {
     "none",    "pointwise", "keep:75", "keep:50",
     "keep:25", "every:1",   "every:2", "full"};
 
+/// Of programs with more pairs of a stage and a micro-batch, schedules are
+/// compared under one cut alone, as their plans take long.
+inline constexpr int64_t kFewPairs = 1 << 11;
+
 /// See RematChoice.cpp.
 class RematTrial;
 

@@ -200,7 +200,8 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   // What has no name is found again by a plan that compares all schedules with
   // a cut each, which may find a faster one.
   if (found.balance != "flops" && found.schedule == one.schedule &&
-      !options.stageChoices.empty()) {
+      !options.stageChoices.empty() &&
+      found.stages * one.microBatches <= kFewPairs) {
     options.comparesSchedules = true;
     draft = compilation.planQuietly(options, refusal, mostOfInterest);
     if (failed(draft))

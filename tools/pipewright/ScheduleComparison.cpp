@@ -46,11 +46,10 @@ static void setSchedule(CompileOptions &options, const ScheduleBound &one) {
 void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
   const bool recomputes =
       given.pipelines.staged.remat == "auto" && options.limitsMemory();
-  constexpr int64_t fewPairs = 1 << 11;
   constexpr size_t mostOfLarge = 3, mostWithCuts = 4, mostThatMayFit = 4;
   constexpr double little = 1.25;
   const bool isLarge =
-      options.pipelines.staged.stages * options.microBatches > fewPairs;
+      options.pipelines.staged.stages * options.microBatches > kFewPairs;
   if (!recomputes && isLarge)
     return;
   Draft least = tryPlan();

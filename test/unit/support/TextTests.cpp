@@ -183,6 +183,13 @@ TEST(Text, CsvCellsEndWhereTheyShould) {
   EXPECT_EQ(text::csv("a\nb"), "a\\x0ab");
 }
 
+TEST(Text, ListsReadAsInASentence) {
+  EXPECT_EQ(text::listOf({}), "");
+  EXPECT_EQ(text::listOf({"a"}), "a");
+  EXPECT_EQ(text::listOf({"a", "b"}), "a or b");
+  EXPECT_EQ(text::listOf({"a", "b", "c"}), "a, b or c");
+}
+
 TEST(Text, XmlHasNoMarkupOfOthers) {
   EXPECT_EQ(text::xml("a<b>&\"'\n"), "a&lt;b&gt;&amp;&quot;&#39;\\x0a");
   for (const std::string &name : hostile) {
