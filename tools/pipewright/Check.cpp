@@ -123,11 +123,7 @@ static llvm::Error readMemory(llvm::StringRef, llvm::StringRef text,
 
 static llvm::Error readMachine(llvm::StringRef, llvm::StringRef text,
                                CheckOptions &options) {
-  llvm::Expected<ChosenMachine> machine = chooseLinks(text);
-  if (!machine)
-    return machine.takeError();
-  options.machine = std::move(*machine);
-  return llvm::Error::success();
+  return readLinks(text, options.machine);
 }
 
 const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {

@@ -263,19 +263,24 @@ llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
   return machine;
 }
 
-llvm::Expected<ChosenMachine> chooseLinks(llvm::StringRef text) {
+llvm::Error readLinks(llvm::StringRef text,
+                      std::optional<ChosenMachine> &machine) {
   // A file may say of some ranks alone what they are with one precision.
   for (Precision precision : allPrecisions()) {
-    llvm::Expected<ChosenMachine> machine = chooseMachine(text, precision);
-    if (machine)
-      return machine;
-    llvm::consumeError(machine.takeError());
+    llvm::Expected<ChosenMachine> one = chooseMachine(text, precision);
+    if (one) {
+      machine = std::move(*one);
+      return llvm::Error::success();
+    }
+    llvm::consumeError(one.takeError());
   }
-  llvm::Expected<ChosenMachines> machines = chooseMachine(text);
-  if (!machines)
-    return machines.takeError();
-  return ChosenMachine{std::move(machines->name),
-                       std::move(machines->models.begin()->second)};
+  // Why not, of whatever precision.
+  llvm::Expected<ChosenMachines> all = chooseMachine(text);
+  if (!all)
+    return all.takeError();
+  machine = ChosenMachine{std::move(all->name),
+                          std::move(all->models.begin()->second)};
+  return llvm::Error::success();
 }
 
 llvm::Expected<ChosenMachines> chooseMachine(llvm::StringRef text) {

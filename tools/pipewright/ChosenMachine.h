@@ -13,6 +13,7 @@
 #include "llvm/Support/Error.h"
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace pipewright::tool {
@@ -35,7 +36,8 @@ llvm::Expected<ChosenMachine> chooseMachine(llvm::StringRef text,
 
 /// The same where only links and memory are asked for: of the first precision
 /// that there are figures of.
-llvm::Expected<ChosenMachine> chooseLinks(llvm::StringRef text);
+llvm::Error readLinks(llvm::StringRef text,
+                      std::optional<ChosenMachine> &machine);
 
 /// The same of all precisions that there are figures of.
 struct ChosenMachines {

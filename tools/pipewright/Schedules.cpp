@@ -55,11 +55,7 @@ static llvm::Error readTimesOfStages(llvm::StringRef name, llvm::StringRef text,
 
 static llvm::Error readMachine(llvm::StringRef, llvm::StringRef text,
                                ListOptions &options) {
-  llvm::Expected<ChosenMachine> machine = chooseLinks(text);
-  if (!machine)
-    return machine.takeError();
-  options.times.machine = std::move(*machine);
-  return llvm::Error::success();
+  return readLinks(text, options.times.machine);
 }
 
 static llvm::Error readTime(llvm::StringRef name, llvm::StringRef text,

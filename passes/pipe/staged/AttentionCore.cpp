@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 
 using namespace mlir;
 
@@ -29,11 +30,13 @@ private:
   bool isProductOfActivations(Operation *op) const;
   /// What may stand between a product and the softmax, or behind that.
   static bool isBetween(Operation *op);
-  /// Adds the ops from the product that `op` reads, over others; false, and
-  /// nothing, where there is none.
-  bool addBefore(Operation *op, llvm::DenseSet<Operation *> &found) const;
-  /// The same to the product that reads it.
-  bool addBehind(Operation *op, llvm::DenseSet<Operation *> &found) const;
+  /// Those that make the operands of `op`, or the ones of its block that read
+  /// its results.
+  llvm::SmallVector<Operation *> neighbours(Operation *op, bool behind) const;
+  /// Adds the ops on paths from products to `op`, over others between, or from
+  /// `op` to products; false, and nothing, where there are none.
+  bool addPaths(Operation *op, bool behind,
+                llvm::DenseSet<Operation *> &found) const;
 
   Block &forward;
   llvm::DenseSet<Operation *> ofWeights;
@@ -61,28 +64,44 @@ bool CoreFinder::isBetween(Operation *op) {
          isa<nn::LaunchOp, nn::DropoutOp, nn::SoftmaxOp>(op);
 }
 
-bool CoreFinder::addBefore(Operation *op,
-                           llvm::DenseSet<Operation *> &found) const {
-  bool isBehindProduct = isProductOfActivations(op);
-  if (!isBehindProduct && isBetween(op) && !ofWeights.contains(op))
-    for (Value operand : op->getOperands())
-      if (Operation *maker = operand.getDefiningOp())
-        isBehindProduct |= addBefore(maker, found);
-  if (isBehindProduct)
-    found.insert(op);
-  return isBehindProduct;
-}
-
-bool CoreFinder::addBehind(Operation *op,
-                           llvm::DenseSet<Operation *> &found) const {
-  bool isBeforeProduct = isProductOfActivations(op);
-  if (!isBeforeProduct && isBetween(op))
+llvm::SmallVector<Operation *> CoreFinder::neighbours(Operation *op,
+                                                      bool behind) const {
+  llvm::SmallVector<Operation *> all;
+  if (behind) {
     for (Operation *user : op->getUsers())
       if (user->getBlock() == &forward)
-        isBeforeProduct |= addBehind(user, found);
-  if (isBeforeProduct)
-    found.insert(op);
-  return isBeforeProduct;
+        all.push_back(user);
+    return all;
+  }
+  for (Value operand : op->getOperands())
+    if (Operation *maker = operand.getDefiningOp();
+        maker && !ofWeights.contains(maker))
+      all.push_back(maker);
+  return all;
+}
+
+bool CoreFinder::addPaths(Operation *op, bool behind,
+                          llvm::DenseSet<Operation *> &found) const {
+  llvm::DenseSet<Operation *> reached = {op};
+  llvm::SmallVector<Operation *> next = {op}, products;
+  while (!next.empty()) {
+    Operation *one = next.pop_back_val();
+    if (isProductOfActivations(one)) {
+      products.push_back(one);
+      continue;
+    }
+    for (Operation *other : neighbours(one, behind))
+      if ((isBetween(other) || isProductOfActivations(other)) &&
+          reached.insert(other).second)
+        next.push_back(other);
+  }
+  // Back again, as not all that was reached leads to a product.
+  found.insert(products.begin(), products.end());
+  for (next = products; !next.empty();)
+    for (Operation *other : neighbours(next.pop_back_val(), !behind))
+      if (reached.contains(other) && found.insert(other).second)
+        next.push_back(other);
+  return !products.empty();
 }
 
 /// Whether it is a softmax, or a kernel with one.
@@ -102,7 +121,8 @@ llvm::DenseSet<Operation *> CoreFinder::find() {
     if (isa<nn::AttentionOpInterface>(op))
       core.insert(&op);
     llvm::DenseSet<Operation *> found;
-    if (hasSoftmax(&op) && addBefore(&op, found) && addBehind(&op, found))
+    if (hasSoftmax(&op) && addPaths(&op, /*behind=*/false, found) &&
+        addPaths(&op, /*behind=*/true, found))
       core.insert(found.begin(), found.end());
   }
   return core;

@@ -32,20 +32,19 @@ TEST(NamedMachines, ReachNoMoreThanDataSheetsSay) {
     const char *name;
     double peak, bandwidth, memory;
   };
-  for (const Sheet &sheet :
-       {Sheet{"h100-f32", 67e12, 3.35e12, 80e9},
-        {"h100-tf32", 494.7e12, 3.35e12, 80e9},
-        {"h100-bf16", 989.4e12, 3.35e12, 80e9},
-        {"h200-f32", 67e12, 4.8e12, 141e9},
-        {"h200-tf32", 494.7e12, 4.8e12, 141e9},
-        {"h200-bf16", 989.4e12, 4.8e12, 141e9},
-        {"a100-80gb-f32", 19.5e12, 2.039e12, 80e9},
-        {"a100-tf32", 156e12, 2.039e12, 80e9},
-        {"a100-bf16", 312e12, 2.039e12, 80e9},
-        {"v100-f32", 15.7e12, 900e9, 32e9},
-        {"v100-bf16", 125e12, 900e9, 32e9},
-        {"p100", 9.3e12, 732e9, 16e9},
-        {"p40-f32", 11.8e12, 346e9, 24e9}}) {
+  for (const Sheet &sheet : {Sheet{"h100-f32", 67e12, 3.35e12, 80e9},
+                             {"h100-tf32", 494.7e12, 3.35e12, 80e9},
+                             {"h100-bf16", 989.4e12, 3.35e12, 80e9},
+                             {"h200-f32", 67e12, 4.8e12, 141e9},
+                             {"h200-tf32", 494.7e12, 4.8e12, 141e9},
+                             {"h200-bf16", 989.4e12, 4.8e12, 141e9},
+                             {"a100-80gb-f32", 19.5e12, 2.039e12, 80e9},
+                             {"a100-tf32", 156e12, 2.039e12, 80e9},
+                             {"a100-bf16", 312e12, 2.039e12, 80e9},
+                             {"v100-f32", 15.7e12, 900e9, 32e9},
+                             {"v100-bf16", 125e12, 900e9, 32e9},
+                             {"p100", 9.3e12, 732e9, 16e9},
+                             {"p40-f32", 11.8e12, 346e9, 24e9}}) {
     const std::optional<MachineModel> machine = machineNamed(sheet.name);
     ASSERT_TRUE(machine) << sheet.name;
     for (double rate : {machine->matmulFlops, machine->convolutionFlops,
