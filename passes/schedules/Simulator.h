@@ -47,6 +47,8 @@ struct StageCosts {
   /// What of that, and of the gradients that I received and made, W still needs
   /// after I; -1: all of the stash and nothing else.
   int64_t weightStashBytes = -1;
+
+  bool operator==(const StageCosts &) const = default;
 };
 
 struct LinkCosts {

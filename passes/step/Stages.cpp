@@ -146,7 +146,7 @@ LogicalResult Stages::readWeights(ModuleOp module) {
     return entry->second;
   };
   for (int32_t stage = 0; stage < size(); ++stage)
-    ops[stage].walk([&](Operation *op) {
+    ops[stage].walk([&](SymbolUserOpInterface op) {
       for (WeightGroup *group : groupsNamedBy(op->getAttrDictionary())) {
         if (group->stages.empty() || group->stages.back() != stage) {
           group->stages.push_back(stage);

@@ -13,6 +13,8 @@
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <optional>
 
@@ -86,33 +88,46 @@ void Compilation::predict(Draft &draft) {
     draft.setStep(prediction->simulation);
 }
 
-/// What a plan under the options as they are comes to.
-Draft Compilation::tryPlan() {
-  return onCopy([&] {
-    ScopedDiagnosticHandler silence(context.get(),
-                                    [](Diagnostic &) { return success(); });
-    const bool isDraft = options.pipelines.scheduled.draft;
-    options.pipelines.setDraft(true);
-    const bool isPossible = succeeded(finish(Level::Allocated));
-    options.pipelines.setDraft(isDraft);
-    Draft draft = Draft::ofMemory(module());
-    if (isPossible)
-      predict(draft);
-    return draft;
-  });
+/// What a plan depends on, of all that is compared: attributes of the module
+/// have the program, and what was measured.
+std::string Compilation::keyOfPlan() {
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  os << module()->getAttrDictionary().getAsOpaquePointer() << " "
+     << options.offload;
+  PipelineOptions &pipelines = options.pipelines;
+  pipelines.staged.print(os);
+  pipelines.unrolled.print(os);
+  pipelines.scheduled.print(os);
+  pipelines.allocated.print(os);
+  for (int64_t rank = 0; rank < pipelines.scheduled.ranks; ++rank)
+    os << " " << options.limitOf(rank).value_or(-1);
+  return key;
 }
 
-llvm::SmallVector<ScheduleBound>
-Compilation::schedulesBelow(const CompileOptions &others, double step) {
-  return underOptions(others, [&] {
-    options.dropMemoryLimits();
-    llvm::SmallVector<ScheduleBound> all =
-        schedulesByBound(module(), options, staged);
-    llvm::erase_if(all, [&](const ScheduleBound &one) {
-      return !isShorterStep(one.step, step);
+/// What a plan under the options as they are comes to. Where it is beyond a
+/// limit, that is what is missing.
+Draft Compilation::tryPlan() {
+  const bool isDraft = options.pipelines.scheduled.draft;
+  options.pipelines.setDraft(true);
+  auto restore = llvm::scope_exit([&] { options.pipelines.setDraft(isDraft); });
+  auto [known, isNew] = staged.drafts.try_emplace(keyOfPlan());
+  if (isNew)
+    known->second = onCopy([&] {
+      ScopedDiagnosticHandler silence(context.get(),
+                                      [](Diagnostic &) { return success(); });
+      (void)madeStages();
+      const bool isPossible = succeeded(finish(Level::Allocated));
+      Draft draft = Draft::ofMemory(module());
+      if (isPossible)
+        predict(draft);
+      return draft;
     });
-    return all;
-  });
+  const llvm::SmallVector<int64_t> beyond = known->second.beyondLimit(
+      [&](int64_t rank) { return options.limitOf(rank); });
+  if (const int64_t most = *llvm::max_element(beyond); most > 0)
+    missing = most;
+  return known->second;
 }
 
 bool Compilation::recomputesEarly(const CompileOptions &others) {

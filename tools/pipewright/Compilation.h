@@ -68,11 +68,6 @@ public:
   /// Whether `--balance step` has cuts to choose from, other than that of
   /// `flops`, whose plans may have a shorter step than so many seconds.
   bool mayCutBetter(const CompileOptions &others, double step);
-  /// Under options that ask for a choice of schedules: those with names that,
-  /// if memory had no limit, may have a shorter step than so many seconds, with
-  /// the shortest bounds first.
-  llvm::SmallVector<ScheduleBound> schedulesBelow(const CompileOptions &others,
-                                                  double step);
   /// Whether any stage recomputes in a task of its own, as far as that is known
   /// before more is decided.
   bool recomputesEarly(const CompileOptions &others);
@@ -133,9 +128,9 @@ private:
   std::shared_ptr<const StagedModel> madeStages();
   double leastStep();
   void predict(Draft &draft);
+  std::string keyOfPlan();
   Draft tryPlan();
   mlir::LogicalResult chooseSchedule();
-  llvm::SmallVector<int64_t> bytesBeyondLimit(bool ofAll);
   mlir::LogicalResult checkMemory();
   mlir::LogicalResult checkHostMemory();
   mlir::LogicalResult finish(Level level);

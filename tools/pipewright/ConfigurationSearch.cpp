@@ -46,6 +46,7 @@ Configuration ConfigurationSearch::summaryOf(Configuration one,
   one.stages = draft.stages;
   one.step = draft.step;
   one.exposed = draft.exposed;
+  one.isLimited = draft.isLimited;
   // It may be a variant of one that was planned.
   one.work = 0;
   one.arenaBytes = one.hostBytes = 0;

@@ -71,6 +71,8 @@ struct Configuration {
   int64_t arenaBytes = 0;
   /// What hosts keep of a rank's stashes, of the rank with most.
   int64_t hostBytes = 0;
+  /// Whether memory ruled out schedules that may be faster.
+  bool isLimited = false;
   /// Whether no other one that was planned is as fast with less memory.
   bool isOnFront = false;
 
@@ -191,8 +193,7 @@ private:
   bool planVariant(const Configuration &one, bool estimatesFirst,
                    double mostOfInterest);
   std::vector<Configuration> smallWays();
-  void tryOtherCuts();
-  void tryOtherSchedules();
+  void compareSmallWays();
   std::vector<Configuration> smallestWays() const;
   std::string smallestPlan();
   /// Whether memory does not matter.

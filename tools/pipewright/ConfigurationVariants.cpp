@@ -179,6 +179,7 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   if (!variant)
     return false;
   auto &[options, compilation] = *variant;
+  options.comparesSchedules = one.isSmall();
   tell(one);
   if (estimatesFirst) {
     const StepEstimate estimate =
@@ -200,7 +201,7 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   // What has no name is found again by a plan that compares all schedules with
   // a cut each, which may find a faster one.
   if (found.balance != "flops" && found.schedule == one.schedule &&
-      !options.stageChoices.empty() &&
+      !options.stageChoices.empty() && !options.comparesSchedules &&
       found.stages * one.microBatches <= kFewPairs) {
     options.comparesSchedules = true;
     draft = compilation.planQuietly(options, refusal, mostOfInterest);
@@ -311,72 +312,38 @@ std::vector<Configuration> ConfigurationSearch::smallWays() {
   return small;
 }
 
-void ConfigurationSearch::tryOtherCuts() {
+/// The fastest ways with few tasks, planned as `plan` alone would plan them:
+/// schedules are compared with a cut each, and where memory matters, each rank
+/// recomputes what it has to.
+void ConfigurationSearch::compareSmallWays() {
   constexpr size_t most = 16;
-  if (planned.empty() || !wanted.pareto.empty() || given.isGiven("balance"))
-    return;
-  size_t tried = 0;
-  for (Configuration one : smallWays())
-    if (one.balance == "flops" && tried++ < most) {
-      one.balance = "step";
-      planVariant(one, /*estimatesFirst=*/false, kLittleLonger * stepToBeat());
-    }
-}
-
-/// Where some ways do not fit: for the fastest of those with few tasks, the
-/// schedules that would be the fastest if all fitted, with each rank
-/// recomputing what it has to; `auto` alone chooses one mode for all of them.
-/// The fastest may be cut for that.
-void ConfigurationSearch::tryOtherSchedules() {
-  constexpr size_t mostWays = 2, mostThatFit = 4;
-  if (tooLarge == 0 || planned.empty() || !wanted.pareto.empty() ||
-      given.isGiven("schedule") || given.isGiven("remat"))
+  const bool isLimited =
+      tooLarge > 0 || llvm::any_of(planned, [](const Configuration &one) {
+        return one.isLimited;
+      });
+  const bool cuts = !given.isGiven("balance");
+  const bool recomputes = isLimited && !given.isGiven("remat");
+  if (planned.empty() || !wanted.pareto.empty() || !(cuts || recomputes))
     return;
   std::set<std::tuple<int64_t, int64_t, int64_t>> tried;
-  for (Configuration one : std::vector<Configuration>(planned)) {
-    if (one.ranks == 1 || !one.isSmall() ||
-        !tried.insert({one.ranks, one.microBatchSize, one.zero}).second)
+  for (Configuration one : smallWays()) {
+    if (!tried.insert({one.ranks, one.microBatchSize, one.zero}).second)
       continue;
-    if (tried.size() > mostWays)
+    if (tried.size() > most)
       return;
-    one.schedule = "auto";
-    one.remat = "none";
-    one.recomputesEarly = false;
-    auto variant = opened(one);
-    if (!variant)
-      continue;
-    const llvm::SmallVector<ScheduleBound> schedules =
-        variant->compilation.schedulesBelow(variant->options,
-                                            kLittleLonger * stepToBeat());
-    one.remat = "auto";
-    std::multimap<double, Configuration> fastest;
-    for (const ScheduleBound &schedule : schedules) {
-      one.schedule = schedule.schedule;
-      if (!given.isGiven("loops") && !given.isGiven("stages"))
-        one.loops = schedule.stages / one.ranks;
-      auto own = opened(one);
-      if (!own)
-        continue;
-      tell(one);
-      Refusal refusal;
-      auto draft = own->compilation.planQuietly(own->options, refusal,
-                                                kLittleLonger * stepToBeat());
-      if (succeeded(draft))
-        fastest.insert({draft->step, one});
-      if (fastest.size() == mostThatFit)
-        break;
-    }
-    for (Configuration best : llvm::make_second_range(fastest)) {
-      if (!given.isGiven("balance"))
-        best.balance = "step";
-      planVariant(best, /*estimatesFirst=*/false);
-    }
+    if (!given.isGiven("schedule"))
+      one.schedule = "auto";
+    if (!given.isGiven("remat"))
+      one.remat = recomputes ? "auto" : "none";
+    if (cuts)
+      one.balance = "step";
+    one.recomputesEarly = given.isSet("early-recompute");
+    planVariant(one, /*estimatesFirst=*/false, kLittleLonger * stepToBeat());
   }
 }
 
 void ConfigurationSearch::tryVariants() {
-  tryOtherSchedules();
-  tryOtherCuts();
+  compareSmallWays();
   // Cut for a short step. Several stages on a rank are made to take as long, so
   // nothing is gained where they do; as that takes long, one is enough.
   constexpr double ofUse = 0.01;

@@ -14,7 +14,12 @@ namespace pipewright::tool {
 
 Draft Draft::ofMemory(ModuleOp module) {
   Draft draft;
-  draft.stages = llvm::range_size(module.getOps<pipe::StageOp>());
+  for (auto stage : module.getOps<pipe::StageOp>()) {
+    draft.rankOfStage.push_back(
+        stage.getRank() ? static_cast<int64_t>(*stage.getRank()) : -1);
+    draft.stagesOfModel += !stage.getMirrors();
+  }
+  draft.stages = static_cast<int64_t>(draft.rankOfStage.size());
   for (auto arena : module.getOps<pipe::ArenaOp>()) {
     draft.ranks.resize(
         std::max<size_t>(draft.ranks.size(), arena.getRank() + 1));
@@ -38,6 +43,20 @@ int64_t Draft::mostBytes() const {
   for (const Rank &rank : ranks)
     most = std::max(most, rank.arenaBytes);
   return most > 0 ? most : std::numeric_limits<int64_t>::max();
+}
+
+llvm::SmallVector<int64_t> Draft::beyondLimit(
+    llvm::function_ref<std::optional<int64_t>(int64_t)> limitOf) const {
+  llvm::SmallVector<int64_t> beyond(std::max<int64_t>(1, stagesOfModel));
+  for (auto [number, rank] : llvm::enumerate(rankOfStage)) {
+    if (rank < 0 || rank >= static_cast<int64_t>(ranks.size()))
+      continue;
+    const int64_t bytes = ranks[rank].arenaBytes;
+    int64_t &most = beyond[number % beyond.size()];
+    if (bytes > limitOf(rank).value_or(bytes))
+      most = std::max(most, bytes);
+  }
+  return beyond;
 }
 
 bool Draft::usesHosts() const {

@@ -7,9 +7,13 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace pipewright::tool {
@@ -32,14 +36,25 @@ struct Draft {
   /// Of the fullest rank; the most there is where no memory was planned.
   int64_t mostBytes() const;
   bool usesHosts() const;
+  /// By stage of the model: the most bytes that a rank with it, or with its
+  /// second copy, takes beyond its limit, which `limitOf` says; 0 where it is
+  /// within.
+  llvm::SmallVector<int64_t> beyondLimit(
+      llvm::function_ref<std::optional<int64_t>(int64_t)> limitOf) const;
 
   /// Seconds; infinite where there is no such plan, or it does not fit.
   double step = std::numeric_limits<double>::infinity();
   /// Of these, what transfers alone take.
   double exposed = 0;
+  /// Whether memory ruled out others that may be faster.
+  bool isLimited = false;
   /// With those of a second copy of the model.
   int64_t stages = 0;
   std::vector<Rank> ranks;
+  /// Where stages are; -1 where that is not known. Those of a second copy of
+  /// the model stand behind those of the first.
+  std::vector<int64_t> rankOfStage;
+  int64_t stagesOfModel = 0;
 };
 
 } // namespace pipewright::tool

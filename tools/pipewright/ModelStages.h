@@ -15,6 +15,7 @@
 #include "passes/schedules/Policy.h"
 #include "passes/schedules/Simulator.h"
 #include "passes/schedules/StashStates.h"
+#include "tools/pipewright/Draft.h"
 #include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/Options.h"
 
@@ -75,6 +76,8 @@ struct StagedModels {
   /// Of stages that were made for any number of ranks and replicas.
   std::map<std::string, std::vector<schedules::StageCosts>> costs;
   std::map<std::string, std::shared_ptr<const TimedSchedule>> schedules;
+  /// Whole plans.
+  std::map<std::string, Draft> drafts;
   /// By schedule, sizes, and which stages recompute in tasks of their own.
   std::map<std::string, std::shared_ptr<const KeptStates>> states;
 };

@@ -435,6 +435,8 @@ std::optional<Candidate> PlanChooser::choose() {
       best = candidate;
     most = std::min(most, best->step);
   }
+  if (best)
+    best->draft.isLimited = tooLarge > 0;
   return best;
 }
 

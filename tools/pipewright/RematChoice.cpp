@@ -272,15 +272,18 @@ FailureOr<bool> Compilation::decideRemat() {
     CompileOptions tried = decided;
     tried.pipelines.setDraft(true);
     std::swap(options, tried);
-    Bytes bytes = onCopy([&] {
+    const Draft trial = onCopy([&] {
       ScopedDiagnosticHandler silence(context.get(),
                                       [](Diagnostic &) { return success(); });
       // Where none fits, by how much is known from one of them.
       (void)chooseSchedule();
-      return failed(finish(Level::Allocated)) ? bytesBeyondLimit(forAll)
-                                              : Bytes();
+      return tryPlan();
     });
     std::swap(options, tried);
+    Bytes bytes =
+        trial.beyondLimit([&](int64_t rank) { return options.limitOf(rank); });
+    if (forAll)
+      bytes = {*llvm::max_element(bytes)};
     bytes.resize(std::max(bytes.size(), trials.size()));
     trials.resize(bytes.size(), trials.front());
     return bytes;
@@ -340,12 +343,20 @@ bool Compilation::compareWithLayers() {
   double least = tryPlan().step;
   ScopedDiagnosticHandler silence(context.get(),
                                   [](Diagnostic &) { return success(); });
+  // Runs of layers may be all of a stage, in some of these modes.
+  std::vector<std::shared_ptr<const StagedModel>> known = {madeStages()};
   auto compare = [&](const std::string &modes) {
     remat = modes;
     // Plans are looked at where by estimates they may be faster.
     if (modes == chosen ||
         tool::estimateStep(module(), options, least, staged).least >= least)
       return;
+    auto model = madeStages();
+    if (llvm::any_of(known, [&](const auto &other) {
+          return other->costs.stages == model->costs.stages;
+        }))
+      return;
+    known.push_back(model);
     if (const double step = tryPlan().step; isShorterStep(step, least))
       std::tie(best, least) = std::pair(modes, step);
   };
@@ -412,26 +423,6 @@ void Compilation::compareWithKept() {
     offload = moved;
     options.offload = share;
   }
-}
-
-/// By stage of the model, or of all together, the most bytes that a rank with
-/// it takes beyond its limit; 0 where it is within.
-llvm::SmallVector<int64_t> Compilation::bytesBeyondLimit(bool ofAll) {
-  std::map<uint64_t, int64_t> full;
-  for (auto arena : module().getOps<pipe::ArenaOp>())
-    if (isBeyondLimit(arena, options))
-      full[arena.getRank()] = static_cast<int64_t>(arena.getBytes());
-  llvm::SmallVector<pipe::StageOp> stages(module().getOps<pipe::StageOp>());
-  // Stages of a second copy of the model are as those of the first.
-  const size_t ofModel = llvm::count_if(
-      stages, [](pipe::StageOp stage) { return !stage.getMirrors(); });
-  llvm::SmallVector<int64_t> beyond(ofAll || ofModel == 0 ? 1 : ofModel);
-  for (auto [number, stage] : llvm::enumerate(stages))
-    if (stage.getRank() && full.count(*stage.getRank())) {
-      int64_t &bytes = beyond[ofAll ? 0 : number % ofModel];
-      bytes = std::max(bytes, full[*stage.getRank()]);
-    }
-  return beyond;
 }
 
 } // namespace pipewright::tool

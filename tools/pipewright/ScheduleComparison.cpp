@@ -69,13 +69,14 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
 
   ScopedDiagnosticHandler silence(context.get(),
                                   [](Diagnostic &) { return success(); });
-  auto restore =
-      llvm::scope_exit([&, step = stepToBeat] { stepToBeat = step; });
+  const double beat = stepToBeat;
+  auto restore = llvm::scope_exit([&] { stepToBeat = beat; });
   auto compare = [&](const CompileOptions &tried, bool choosesCut) {
     options = tried;
     Cut own;
     if (recomputes) {
-      stepToBeat = choosesCut ? least.step : least.step * little;
+      stepToBeat =
+          std::min(beat, choosesCut ? least.step : least.step * little);
       if (failed(isLarge ? chooseRemat() : chooseCutAndRemat(choosesCut)))
         return Draft();
     } else {
@@ -112,8 +113,9 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
     consider(0, tried);
   }
   for (const ScheduleBound &one : schedules) {
-    if (least.fits() &&
-        one.step > least.step * (recomputes && isLarge ? 1 : little))
+    if (one.step > beat ||
+        (least.fits() &&
+         one.step > least.step * (recomputes && isLarge ? 1 : little)))
       break;
     if (isLarge && looked++ == mostOfLarge)
       break;
