@@ -26,6 +26,9 @@ namespace pipewright::tool {
 LogicalResult Compilation::choose() {
   const bool recomputes = options.pipelines.staged.remat == "auto";
   const CompileOptions open = options;
+  const double beat = stepToBeat;
+  if (options.comparesSchedules)
+    stepToBeat *= kLittleLonger;
   if (recomputes && failed(chooseCutAndRemat()))
     return failure();
   if (failed(chooseSchedule()))
@@ -35,8 +38,10 @@ LogicalResult Compilation::choose() {
     cut = chooseCut();
   if (!open.stageChoices.empty() &&
       (!options.pipelines.scheduled.draft || options.comparesSchedules) &&
-      (open.cutsByMachine() || (recomputes && options.limitsMemory())))
+      (open.cutsByMachine() || (recomputes && options.limitsMemory()))) {
+    stepToBeat = beat;
     compareSchedules(open, cut);
+  }
   if (recomputes)
     mlir::emitRemark(module().getLoc())
         << "remat 'auto' chose: " << options.pipelines.staged.remat.getValue()

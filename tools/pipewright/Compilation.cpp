@@ -385,8 +385,10 @@ StepEstimate Compilation::estimateStep(const CompileOptions &others,
 /// Other options for the same model.
 void Compilation::takeOver(const CompileOptions &others) {
   if (options.replicas != others.replicas ||
-      options.pipelines.scheduled.ranks != others.pipelines.scheduled.ranks)
+      options.pipelines.scheduled.ranks != others.pipelines.scheduled.ranks) {
     staged.models.clear();
+    staged.drafts.clear();
+  }
   options = others;
 }
 

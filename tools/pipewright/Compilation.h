@@ -31,6 +31,10 @@ inline constexpr llvm::StringLiteral kRematModesByTime[] = {
 /// compared under one cut alone, as their plans take long.
 inline constexpr int64_t kFewPairs = 1 << 11;
 
+/// So much longer a step may be with one cut, or with one mode of recomputation
+/// for all ranks, and shorter with others.
+inline constexpr double kLittleLonger = 1.25;
+
 /// See RematChoice.cpp.
 class RematTrial;
 

@@ -190,10 +190,9 @@ private:
   void tryCuts();
   void tryHosts();
   bool planVariant(const Configuration &one, bool estimatesFirst);
-  bool planVariant(const Configuration &one, bool estimatesFirst,
-                   double mostOfInterest);
   std::vector<Configuration> smallWays();
   void compareSmallWays();
+  void tryWithoutZero();
   std::vector<Configuration> smallestWays() const;
   std::string smallestPlan();
   /// Whether memory does not matter.

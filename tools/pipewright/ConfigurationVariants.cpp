@@ -22,9 +22,6 @@ namespace pipewright::tool {
 /// How many of the ways that need least are looked at again where nothing fits.
 static constexpr int kSmallestOfInterest = 6;
 
-/// So much longer a step may be with one cut, and shorter with another one.
-static constexpr double kLittleLonger = 1.25;
-
 std::optional<ConfigurationSearch::Variant>
 ConfigurationSearch::opened(const Configuration &one) {
   auto options = readCompileOptions(valuesOf(one), nullptr);
@@ -169,12 +166,7 @@ std::vector<Configuration> ConfigurationSearch::fastest() const {
 /// plan.
 bool ConfigurationSearch::planVariant(const Configuration &one,
                                       bool estimatesFirst) {
-  return planVariant(one, estimatesFirst, stepToBeat() * kOfInterest);
-}
-
-bool ConfigurationSearch::planVariant(const Configuration &one,
-                                      bool estimatesFirst,
-                                      double mostOfInterest) {
+  const double mostOfInterest = stepToBeat() * kOfInterest;
   auto variant = opened(one);
   if (!variant)
     return false;
@@ -198,13 +190,13 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   found.offloads &= found.hostBytes > 0;
   if (found.balance != "flops")
     keepSchedule(found);
-  // What has no name is found again by a plan that compares all schedules with
-  // a cut each, which may find a faster one.
+  // What has no name is found again by a plan of its own, which compares all
+  // schedules with a cut each, whatever is faster.
   if (found.balance != "flops" && found.schedule == one.schedule &&
-      !options.stageChoices.empty() && !options.comparesSchedules &&
+      !options.stageChoices.empty() &&
       found.stages * one.microBatches <= kFewPairs) {
     options.comparesSchedules = true;
-    draft = compilation.planQuietly(options, refusal, mostOfInterest);
+    draft = compilation.planQuietly(options, refusal);
     if (failed(draft))
       return false;
     found = summaryOf(one, *draft, compilation);
@@ -338,12 +330,34 @@ void ConfigurationSearch::compareSmallWays() {
     if (cuts)
       one.balance = "step";
     one.recomputesEarly = given.isSet("early-recompute");
-    planVariant(one, /*estimatesFirst=*/false, kLittleLonger * stepToBeat());
+    planVariant(one, /*estimatesFirst=*/false);
+  }
+}
+
+/// The fastest ways to share states without sharing them: that sends no less
+/// and keeps more, but its sums may be in places where more is beside them.
+void ConfigurationSearch::tryWithoutZero() {
+  if (given.isGiven("zero") || !wanted.pareto.empty())
+    return;
+  std::set<std::pair<int64_t, int64_t>> tried;
+  for (Configuration one : fastest()) {
+    if (one.zero != 1 || one.replicas == 1 ||
+        !tried.insert({one.ranks, one.microBatchSize}).second)
+      continue;
+    one.zero = 0;
+    if (one.isSmall() && !given.isGiven("schedule")) {
+      one.schedule = "auto";
+      one.loops = 0;
+    } else {
+      keepSchedule(one);
+    }
+    planVariant(one, /*estimatesFirst=*/!one.isSmall());
   }
 }
 
 void ConfigurationSearch::tryVariants() {
   compareSmallWays();
+  tryWithoutZero();
   // Cut for a short step. Several stages on a rank are made to take as long, so
   // nothing is gained where they do; as that takes long, one is enough.
   constexpr double ofUse = 0.01;

@@ -168,7 +168,8 @@ static std::optional<KeptBytes> keptBytes(const ModelStages &stages,
 }
 
 /// Trials of all stages, each at the first mode that may fit as far as
-/// estimates say; one trial where they do not say, or where nothing may fit.
+/// estimates say; one trial where they do not say, and none where nothing may
+/// fit.
 static llvm::SmallVector<RematTrial> trialsFor(ModuleOp imported,
                                                const CompileOptions &options,
                                                StagedModels &known) {
@@ -200,7 +201,7 @@ static llvm::SmallVector<RematTrial> trialsFor(ModuleOp imported,
       if (!limit || bytes <= static_cast<double>(*limit))
         continue;
       if (!trials[stage % trials.size()].skip())
-        return unknown;
+        return {};
       isChanged = true;
     }
   }
@@ -260,6 +261,15 @@ FailureOr<bool> Compilation::decideRemat() {
   if (options.limitsMemory() && !forAll)
     trials = trialsFor(module(), options, staged);
   CompileOptions decided = options;
+  if (trials.empty()) {
+    // Who compares it with a plan that fits has no use for the least that it
+    // may need.
+    if (std::isfinite(stepToBeat)) {
+      options.pipelines.staged.remat = std::end(kRematModesByTime)[-1].str();
+      return false;
+    }
+    trials.resize(1);
+  }
   auto decide = [&] {
     decided.pipelines.staged.remat = joinModes(llvm::map_to_vector(
         trials, [](const RematTrial &trial) { return trial.mode(); }));

@@ -16,6 +16,8 @@
 
 #include <limits>
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -46,8 +48,7 @@ static void setSchedule(CompileOptions &options, const ScheduleBound &one) {
 void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
   const bool recomputes =
       given.pipelines.staged.remat == "auto" && options.limitsMemory();
-  constexpr size_t mostOfLarge = 3, mostWithCuts = 4, mostThatMayFit = 4;
-  constexpr double little = 1.25;
+  constexpr size_t mostOfLarge = 3, mostWithCuts = 4, mostThatMayFit = 6;
   const bool isLarge =
       options.pipelines.staged.stages * options.microBatches > kFewPairs;
   if (!recomputes && isLarge)
@@ -75,8 +76,9 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
     options = tried;
     Cut own;
     if (recomputes) {
-      stepToBeat =
-          std::min(beat, choosesCut ? least.step : least.step * little);
+      stepToBeat = std::min(beat, least.step);
+      if (!choosesCut)
+        stepToBeat *= kLittleLonger;
       if (failed(isLarge ? chooseRemat() : chooseCutAndRemat(choosesCut)))
         return Draft();
     } else {
@@ -93,6 +95,8 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
   // With their own cuts: those of which a plan fits, by its step, and those
   // that need little too much, by what they need.
   std::multimap<double, CompileOptions> fastest, nearly;
+  // Of few micro-batches many schedules come to one order of tasks.
+  std::set<std::tuple<int64_t, bool, std::string, double, int64_t>> known;
   size_t looked = 0;
   auto consider = [&](double bound, const CompileOptions &tried) {
     if (!recomputes) {
@@ -100,10 +104,16 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
       return;
     }
     const Draft trial = compare(tried, /*choosesCut=*/false);
+    const StagedPipelineOptions &stages = options.pipelines.staged;
+    if (!known
+             .insert({stages.stages, stages.splitBackward,
+                      stages.remat.getValue(), trial.step, trial.mostBytes()})
+             .second)
+      return;
     if (trial.fits())
       fastest.insert({trial.step, tried});
     else if (static_cast<double>(trial.mostBytes()) <=
-             little * static_cast<double>(mostBytesOf(given)))
+             kLittleLonger * static_cast<double>(mostBytesOf(given)))
       nearly.insert({static_cast<double>(trial.mostBytes()), tried});
   };
   if (recomputes && !best.chosen.empty()) {
@@ -113,9 +123,9 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
     consider(0, tried);
   }
   for (const ScheduleBound &one : schedules) {
-    if (one.step > beat ||
+    if (one.step > beat * kLittleLonger ||
         (least.fits() &&
-         one.step > least.step * (recomputes && isLarge ? 1 : little)))
+         one.step > least.step * (recomputes && isLarge ? 1 : kLittleLonger)))
       break;
     if (isLarge && looked++ == mostOfLarge)
       break;
@@ -125,15 +135,15 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
         one.stages != best.pipelines.staged.stages)
       consider(one.step, tried);
   }
-  // Of those that cut and split alike, two, and one of what needs too much:
-  // most of them are equal by little.
+  // Of those that cut and split alike, two: they are equal by little.
   auto compareWithCuts = [&](const std::multimap<double, CompileOptions> &some,
-                             size_t most, int mostAlike) {
+                             size_t most) {
+    constexpr int mostAlike = 2;
     std::map<std::pair<int64_t, bool>, int> alike;
     for (const auto &[order, tried] : some) {
       const StagedPipelineOptions &stages = tried.pipelines.staged;
-      if (isLarge ||
-          (&some == &fastest && least.fits() && order > least.step * little))
+      if (isLarge || (&some == &fastest && least.fits() &&
+                      order > least.step * kLittleLonger))
         return;
       if (alike[{stages.stages, stages.splitBackward}]++ >= mostAlike)
         continue;
@@ -142,7 +152,7 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
       compare(tried, /*choosesCut=*/true);
     }
   };
-  compareWithCuts(fastest, mostWithCuts, 2);
+  compareWithCuts(fastest, mostWithCuts);
   // What is the fastest under the cut of `step` alone, which may need less.
   if (!recomputes) {
     options = open;
@@ -152,7 +162,7 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
         options.stageChoices.empty())
       compare(CompileOptions(options), /*choosesCut=*/true);
   }
-  compareWithCuts(nearly, mostThatMayFit, 1);
+  compareWithCuts(nearly, mostThatMayFit);
   options = std::move(best);
   if (seconds)
     module()->setAttr(pipe::PipeDialect::kOpSeconds, seconds);
