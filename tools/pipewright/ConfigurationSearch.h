@@ -189,7 +189,9 @@ private:
   bool tryOffload(Configuration one);
   void tryCuts();
   void tryHosts();
-  bool planVariant(const Configuration &one, bool estimatesFirst);
+  bool planVariant(const Configuration &one, bool estimatesFirst,
+                   bool comparesSchedules = false);
+  bool mayCompareSchedules(const Configuration &one);
   std::vector<Configuration> smallWays();
   void compareSmallWays();
   void tryWithoutZero();
@@ -213,6 +215,9 @@ private:
   llvm::StringRef cutOf(const Configuration &one) const;
   void tell(const Configuration &next) const;
   std::string draw() const;
+
+  /// What of the model's ops comparisons of schedules are left for.
+  int64_t opsToCompare = 1024;
 
   const OptionValues given;
   const SearchOptions wanted;

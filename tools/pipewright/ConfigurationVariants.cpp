@@ -9,6 +9,7 @@
 #include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/PlanChoice.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <limits>
@@ -165,13 +166,16 @@ std::vector<Configuration> ConfigurationSearch::fastest() const {
 /// that it does not fit, or expect it to be slower. Whether there is such a
 /// plan.
 bool ConfigurationSearch::planVariant(const Configuration &one,
-                                      bool estimatesFirst) {
-  const double mostOfInterest = stepToBeat() * kOfInterest;
+                                      bool estimatesFirst,
+                                      bool comparesSchedules) {
+  const double mostOfInterest =
+      stepToBeat() *
+      (one.isSmall() && !comparesSchedules ? kLittleLonger : kOfInterest);
   auto variant = opened(one);
   if (!variant)
     return false;
   auto &[options, compilation] = *variant;
-  options.comparesSchedules = one.isSmall();
+  options.comparesSchedules = comparesSchedules;
   tell(one);
   if (estimatesFirst) {
     const StepEstimate estimate =
@@ -304,9 +308,29 @@ std::vector<Configuration> ConfigurationSearch::smallWays() {
   return small;
 }
 
+/// Whether its schedules are compared with a cut each, which takes as long as
+/// hundreds of plans: where it has few tasks, and as often as the model's size
+/// leaves that in proportion.
+bool ConfigurationSearch::mayCompareSchedules(const Configuration &one) {
+  if (!one.isSmall() || !wanted.pareto.empty())
+    return false;
+  const auto variant = opened(one);
+  if (!variant)
+    return false;
+  int64_t ops = 0;
+  variant->compilation.module().walk([&](mlir::func::FuncOp model) {
+    ops += llvm::range_size(model.getOps());
+  });
+  if (ops > opsToCompare)
+    return false;
+  opsToCompare -= ops;
+  return true;
+}
+
 /// The fastest ways with few tasks, planned as `plan` alone would plan them:
 /// schedules are compared with a cut each, and where memory matters, each rank
-/// recomputes what it has to.
+/// recomputes what it has to. Where that would take too long, they get another
+/// cut alone.
 void ConfigurationSearch::compareSmallWays() {
   constexpr size_t most = 16;
   const bool isLimited =
@@ -317,20 +341,28 @@ void ConfigurationSearch::compareSmallWays() {
   const bool recomputes = isLimited && !given.isGiven("remat");
   if (planned.empty() || !wanted.pareto.empty() || !(cuts || recomputes))
     return;
-  std::set<std::tuple<int64_t, int64_t, int64_t>> tried;
+  std::set<std::tuple<int64_t, int64_t, int64_t>> compared;
+  size_t tried = 0;
   for (Configuration one : smallWays()) {
-    if (!tried.insert({one.ranks, one.microBatchSize, one.zero}).second)
+    const std::tuple key(one.ranks, one.microBatchSize, one.zero);
+    if (compared.count(key))
       continue;
-    if (tried.size() > most)
+    if (tried++ == most)
       return;
+    if (cuts)
+      one.balance = "step";
+    if (!mayCompareSchedules(one)) {
+      if (cuts)
+        planVariant(one, /*estimatesFirst=*/false);
+      continue;
+    }
+    compared.insert(key);
     if (!given.isGiven("schedule"))
       one.schedule = "auto";
     if (!given.isGiven("remat"))
       one.remat = recomputes ? "auto" : "none";
-    if (cuts)
-      one.balance = "step";
     one.recomputesEarly = given.isSet("early-recompute");
-    planVariant(one, /*estimatesFirst=*/false);
+    planVariant(one, /*estimatesFirst=*/false, /*comparesSchedules=*/true);
   }
 }
 
@@ -345,13 +377,17 @@ void ConfigurationSearch::tryWithoutZero() {
         !tried.insert({one.ranks, one.microBatchSize}).second)
       continue;
     one.zero = 0;
-    if (one.isSmall() && !given.isGiven("schedule")) {
+    if (!mayFit(one))
+      continue;
+    const bool compares =
+        !given.isGiven("schedule") && mayCompareSchedules(one);
+    if (compares) {
       one.schedule = "auto";
       one.loops = 0;
     } else {
       keepSchedule(one);
     }
-    planVariant(one, /*estimatesFirst=*/!one.isSmall());
+    planVariant(one, /*estimatesFirst=*/!compares, compares);
   }
 }
 
