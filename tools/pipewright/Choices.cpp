@@ -35,7 +35,7 @@ LogicalResult Compilation::choose() {
     return failure();
   Cut cut;
   if (!recomputes)
-    cut = chooseCut();
+    cut = chooseCutOfModes();
   if (!open.stageChoices.empty() &&
       (!options.pipelines.scheduled.draft || options.comparesSchedules) &&
       (open.cutsByMachine() || (recomputes && options.limitsMemory()))) {

@@ -114,6 +114,7 @@ private:
     bool fits = false;
   };
   Cut chooseCut();
+  Cut chooseCutOfModes();
   void tellCut(const Cut &cut, llvm::StringRef balance);
   void compareSchedules(const CompileOptions &given, Cut &cut);
   mlir::LogicalResult chooseCutAndRemat(bool all = true);

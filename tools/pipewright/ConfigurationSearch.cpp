@@ -237,7 +237,8 @@ void ConfigurationSearch::plan(const Prospect &prospect,
   Configuration one = summaryOf(prospect.one, *draft, compilation);
   // An estimate counts no sums.
   constexpr double most = 1.02;
-  if (one.step - one.exposed <= most * prospect.expected)
+  // With more memory left others may be faster.
+  if (!one.isLimited && one.step - one.exposed <= most * prospect.expected)
     attained.push_back(prospect);
   add(one);
   if (!hasLimit || prospect.mode == 0)
@@ -294,9 +295,12 @@ void ConfigurationSearch::look(Prospect prospect) {
   memoryLimit = options->memoryLimit;
   hasLimit = options->limitsMemory();
   highestZero = options->highestZero();
-  // Nothing more is shared there.
-  if (one.zero > 1 && one.zero > highestZero && !given.isGiven("zero"))
-    return;
+  // Of what shares nothing more, ZeRO-1 is looked at.
+  if (one.zero > 1 && !given.isGiven("zero")) {
+    if (one.zero > highestZero)
+      return;
+    options->stageChoices = options->stageChoicesAboveZero1();
+  }
   Compilation *compilation = opened(*options);
   if (!compilation) {
     refuse(prospect, unopened);

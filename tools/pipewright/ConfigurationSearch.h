@@ -195,6 +195,7 @@ private:
   std::vector<Configuration> smallWays();
   void compareSmallWays();
   void tryWithoutZero();
+  void tryMoreZero();
   std::vector<Configuration> smallestWays() const;
   std::string smallestPlan();
   /// Whether memory does not matter.

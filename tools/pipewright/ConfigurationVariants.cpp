@@ -391,9 +391,30 @@ void ConfigurationSearch::tryWithoutZero() {
   }
 }
 
+/// The fastest ways that share states, sharing gradients and weights, too: that
+/// sends more, but what it leaves of memory may be of more use.
+void ConfigurationSearch::tryMoreZero() {
+  if (given.isGiven("zero") || !wanted.pareto.empty())
+    return;
+  for (Configuration one : fastest()) {
+    const auto variant = opened(one);
+    if (!variant || one.zero != 1 || one.remat == "none" ||
+        !variant->options.needsZeroBuffers(one.stages / one.ranks))
+      continue;
+    keepSchedule(one);
+    if (!given.isGiven("balance"))
+      one.balance = "step";
+    if (!given.isGiven("remat"))
+      one.remat = "auto";
+    for (one.zero = 2; one.zero <= variant->options.highestZero(); ++one.zero)
+      planVariant(one, /*estimatesFirst=*/false);
+  }
+}
+
 void ConfigurationSearch::tryVariants() {
   compareSmallWays();
   tryWithoutZero();
+  tryMoreZero();
   // Cut for a short step. Several stages on a rank are made to take as long, so
   // nothing is gained where they do; as that takes long, one is enough.
   constexpr double ofUse = 0.01;

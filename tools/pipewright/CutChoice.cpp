@@ -244,6 +244,40 @@ Compilation::Cut Compilation::chooseCut() {
   return best;
 }
 
+/// The same, where there are few tasks of cuts that are chosen with and without
+/// recomputation, whose local searches end in different ones: the one with the
+/// shortest step.
+Compilation::Cut Compilation::chooseCutOfModes() {
+  const CompileOptions open = options;
+  Cut best = chooseCut();
+  if (best.balance.empty() ||
+      open.pipelines.staged.stages * open.microBatches > kFewPairs)
+    return best;
+  Draft least = tryPlan();
+  CompileOptions chosen = options;
+  for (StringRef mode : {"none", "every:1"}) {
+    options = open;
+    std::string &remat = options.pipelines.staged.remat;
+    if (std::exchange(remat, mode.str()) == mode)
+      continue;
+    Cut cut = chooseCut();
+    remat = open.pipelines.staged.remat;
+    const Draft trial = tryPlan();
+    if (isShorterStep(trial.step, least.step)) {
+      cut.fits = true;
+      std::tie(best, least, chosen) = std::tuple(cut, trial, options);
+    }
+  }
+  options = std::move(chosen);
+  pipe::setOpSeconds(module(), best.seconds);
+  // It is of the cut that was chosen last.
+  if (drafted && least.fits())
+    drafted = least;
+  else
+    drafted.reset();
+  return best;
+}
+
 /// What became of the cut that was asked for; of what nobody asked for nothing.
 void Compilation::tellCut(const Cut &cut, StringRef balance) {
   if (!cut.fits || !options.choosesBalance)
@@ -260,11 +294,12 @@ void Compilation::tellCut(const Cut &cut, StringRef balance) {
                 : "--memory-limit");
 }
 
-/// Recomputation makes room within a cut: that of a plan without limits, with
-/// nothing or all layers recomputed, that of `step` alone, that of `flops`, or
-/// the one that was asked for, whichever has the shortest step then. Fails
-/// where that is longer than the step to beat. With `all` unset only the first
-/// of these is looked at.
+/// Recomputation makes room within a cut: that of a plan with nothing
+/// recomputed, within the limits or without, or with all layers recomputed,
+/// that of `step` alone, that of `flops`, or the one that was asked for,
+/// whichever has the shortest step then. Fails where that is longer than the
+/// step to beat. With `all` unset only the cut without limits and recomputation
+/// is looked at.
 LogicalResult Compilation::chooseCutAndRemat(bool all) {
   StagedPipelineOptions &staged = options.pipelines.staged;
   // Who chooses a schedule compares all of them under one cut.
@@ -273,15 +308,18 @@ LogicalResult Compilation::chooseCutAndRemat(bool all) {
   const CompileOptions open = options;
   const std::string balance = staged.balance;
   std::vector<Cut> cuts;
-  options.dropMemoryLimits();
-  options.choosesBalance = false;
-  for (StringRef mode : {"none", "every:1"}) {
+  auto addCut = [&](StringRef mode) {
     staged.balance = balance;
     staged.remat = mode.str();
     cuts.push_back(chooseCut());
-    if (!all)
-      break;
-  }
+  };
+  options.choosesBalance = false;
+  if (all && open.limitsMemory())
+    addCut("none");
+  options.dropMemoryLimits();
+  addCut("none");
+  if (all)
+    addCut("every:1");
   drafted.reset();
   staged.balance = balance;
   staged.remat = "none";

@@ -21,10 +21,12 @@
 #include "tools/pipewright/LevelText.h"
 #include "tools/pipewright/OptionTable.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,13 +63,30 @@ struct CompileOptions {
   std::optional<int64_t> bucketSize;
   /// Whether the user chose it, against the one that text of a level has.
   bool choosesBucketSize = false;
-  /// The highest level of ZeRO that makes a difference. Stages of a rank share
-  /// memory for gradients and weights if there are more than have room.
+  /// The highest level of ZeRO that makes a difference.
   int64_t highestZero() const {
     if (optimizer.row->granularity == nn::Granularity::Weight ||
         policy->updates(sizes()) > 1)
       return 0;
-    return loops > pipelines.scheduled.zeroBuffers && !clipNorm ? 3 : 1;
+    const bool sharesMore = stageChoices.empty()
+                                ? needsZeroBuffers(loops)
+                                : !stageChoicesAboveZero1().empty();
+    return sharesMore && !clipNorm ? 3 : 1;
+  }
+  /// Of the numbers of stages to choose from, those for which a level of ZeRO
+  /// above 1 makes a difference.
+  std::vector<int64_t> stageChoicesAboveZero1() const {
+    std::vector<int64_t> choices;
+    llvm::copy_if(stageChoices, std::back_inserter(choices),
+                  [&](int64_t stages) {
+                    return needsZeroBuffers(stages / pipelines.scheduled.ranks);
+                  });
+    return choices;
+  }
+  /// Whether a rank has more stages than it has room for their gradients and
+  /// weights, if replicas share these.
+  bool needsZeroBuffers(int64_t stagesOfRank) const {
+    return stagesOfRank > pipelines.scheduled.zeroBuffers;
   }
   /// Whether the user chose how stages are cut.
   bool choosesBalance = false;

@@ -48,7 +48,10 @@ static void setSchedule(CompileOptions &options, const ScheduleBound &one) {
 void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
   const bool recomputes =
       given.pipelines.staged.remat == "auto" && options.limitsMemory();
-  constexpr size_t mostOfLarge = 3, mostWithCuts = 4, mostThatMayFit = 6;
+  constexpr size_t mostOfLarge = 3, mostThatMayFit = 6;
+  // To decide for each rank what it recomputes takes most of the time.
+  const size_t mostWithCuts = recomputes ? 4 : 12;
+  const int mostAlike = recomputes ? 2 : 4;
   const bool isLarge =
       options.pipelines.staged.stages * options.microBatches > kFewPairs;
   if (!recomputes && isLarge)
@@ -82,7 +85,7 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
       if (failed(isLarge ? chooseRemat() : chooseCutAndRemat(choosesCut)))
         return Draft();
     } else {
-      own = chooseCut();
+      own = chooseCutOfModes();
     }
     const Draft trial = tryPlan();
     if (isShorterStep(trial.step, least.step) ||
@@ -131,14 +134,14 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
       break;
     CompileOptions tried = open;
     setSchedule(tried, one);
-    if (recomputes || one.schedule != best.chosen ||
+    if (recomputes ||
+        one.schedule != best.pipelines.scheduled.policy.getValue() ||
         one.stages != best.pipelines.staged.stages)
       consider(one.step, tried);
   }
-  // Of those that cut and split alike, two: they are equal by little.
+  // Of those that cut and split alike, a few: they are equal by little.
   auto compareWithCuts = [&](const std::multimap<double, CompileOptions> &some,
                              size_t most) {
-    constexpr int mostAlike = 2;
     std::map<std::pair<int64_t, bool>, int> alike;
     for (const auto &[order, tried] : some) {
       const StagedPipelineOptions &stages = tried.pipelines.staged;
