@@ -2,11 +2,12 @@
 """Whether searches find the fastest plan: `pipewright plan --search` of small problems, compared with
 all ways to use the workers, each planned by itself.
 
-    tools/bench/search_study.py [--problems 50] [--first 0] [--seed 33]
+    tools/bench/search_study.py [--problems 50] [--first 0] [--seed 33] [--drawn 0]
 
 Problems are drawn: a model of the tests or a small decoder, 2 to 4 workers, 2 to 6 samples, a
 machine, an optimizer, and no limit of memory or a share of what the fastest plan without one
-takes. Prints a row of a Markdown table for each, and the options of a way that is faster than what
+takes. With --drawn, so many ways besides whose schedule, stages, cut and recomputation are drawn by
+name. Prints a row of a Markdown table for each, and the options of a way that is faster than what
 the search found. Ends with 1 if there is any.
 """
 
@@ -20,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from pipetools.onnx_models import Decoder  # noqa: E402
 from pipetools.running import ROOT, exit_with  # noqa: E402
-from pipetools.ways import by_brute_force, is_slower, plan  # noqa: E402
+from pipetools.ways import by_brute_force, choose_schedules, draw_ways, every_way, is_slower, plan  # noqa: E402
 
 MODELS = ["mlp.train", "lenet.train", "gpt2.train", "bert.train", "byte-gpt", "decoder"]
 MACHINES = [["cpu"], ["h100-f32", "--target", "cuda"], ["v100", "--target", "cuda"], ["cpu-cluster"]]
@@ -47,8 +48,8 @@ class Problem:
     def search(self, common):
         return plan(*common, "--search", "--workers", self.workers, "--batch", self.batch)
 
-    def row(self):
-        """What it came to, and whether the search was beaten."""
+    def row(self, draw, drawn):
+        """What it came to, and whether the search was beaten, also by so many ways that are drawn."""
         common, modes, limit = list(self.common), ("none", "auto"), "none"
         if self.share:
             whole = self.search(common)["planned"][0]["arena_bytes"]
@@ -58,12 +59,14 @@ class Problem:
         begin = time.monotonic()
         found = self.search(common)
         seconds = time.monotonic() - begin
-        ways, fitting = by_brute_force(common, self.workers, self.batch, modes)
+        ways = choose_schedules(every_way(self.workers, self.batch, modes))
+        ways += draw_ways(draw, self.workers, self.batch, drawn)
+        fitting = by_brute_force(common, ways)
         best = found["planned"][0]["step_seconds"] if found else None
         least, way = fitting[0] if fitting else (None, None)
         beaten = is_slower(best, least)
         cells = [self.name, self.machine[0], self.optimizer, self.workers, self.batch, limit,
-                 f"{len(fitting)} of {ways}", *(f"{1e6 * step:.1f}" if step else "none fits" for step in (best, least)),
+                 f"{len(fitting)} of {len(ways)}", *(f"{1e6 * step:.1f}" if step else "none fits" for step in (best, least)),
                  f"{seconds:.0f} s"]
         print("| " + " | ".join(map(str, cells)) + " |", flush=True)
         if beaten:
@@ -76,6 +79,7 @@ def main():
     parser.add_argument("--problems", type=int, default=50, help="how many")
     parser.add_argument("--first", type=int, default=0, help="how many to leave out at first")
     parser.add_argument("--seed", type=int, default=33, help="of the problems")
+    parser.add_argument("--drawn", type=int, default=0, help="ways with schedules by name, for each")
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
     print("| model | machine | optimizer | workers | samples | bytes | ways that fit | search, us | "
@@ -83,7 +87,7 @@ def main():
     print("|" + "---|" * 10)
     with tempfile.TemporaryDirectory() as work:
         problems = [Problem(draw, work) for _ in range(arguments.first + arguments.problems)]
-        beaten = sum(one.row() for one in problems[arguments.first:])
+        beaten = sum(one.row(draw, arguments.drawn) for one in problems[arguments.first:])
     print(f"{beaten} of {arguments.problems} searches are beaten")
     return beaten > 0
 

@@ -8,6 +8,11 @@ from pipetools.running import find_pipewright
 
 # Of what may be recomputed, modes that differ much.
 MODES = ("none", "pointwise", "every:1", "every:2", "full", "auto")
+# What may be asked for by name.
+DRAWN_MODES = ("none", "none", "pointwise", "selective", "keep:80", "keep:60", "keep:30", "every:1",
+               "every:2", "full", "window:1", "window:2", "except-last", "auto")
+BALANCES = ("flops", "step", "step", "uniform", "parameters", "memory", "deepspeed-parameters",
+            "torchgpipe-size")
 
 
 def plan(*words):
@@ -32,13 +37,36 @@ def every_way(workers, batch, modes):
                        "--micro-batches", batch // (replicas * size)]
 
 
-def by_brute_force(common, workers, batch, modes=MODES):
-    """How many ways there are, and (seconds of a step, options) of those that fit, the fastest
-    first. `common` are the model and options that all ways share."""
-    ways = list(every_way(workers, batch, modes))
-    plans = [(plan(*common, *way, "--schedule", "auto"), way) for way in ways]
-    fitting = [(one["predicted_step_seconds"], way) for one, way in plans if one]
-    return len(ways), sorted(fitting, key=lambda pair: pair[0])
+def choose_schedules(ways):
+    """The same, each with the fastest schedule."""
+    return [[*way, "--schedule", "auto"] for way in ways]
+
+
+def draw_ways(draw, workers, batch, count):
+    """Options of so many ways whose schedule, stages, cut and recomputation are drawn by name. Some
+    are not possible."""
+    listed = subprocess.run([find_pipewright(), "schedules", "--json"], check=True,
+                            stdout=subprocess.PIPE, timeout=60)
+    schedules = [one["name"] for one in json.loads(listed.stdout)
+                 if one["trains"] and not one["stale_weights"]]
+    shapes = list(every_way(workers, batch, ["none"]))
+    for _ in range(count):
+        way = list(draw.choice(shapes))
+        way[way.index("--remat") + 1] = draw.choice(DRAWN_MODES)
+        way += ["--schedule", draw.choice(schedules), "--balance", draw.choice(BALANCES)]
+        if loops := draw.choice([None, 1, 2, 3, 4]):
+            way += ["--loops", loops]
+        if draw.random() < 0.2:
+            way.append("--early-recompute")
+        yield way
+
+
+def by_brute_force(common, ways):
+    """Seconds of a step and options of the ways that fit, the fastest first. `common` are the model
+    and options that all ways share."""
+    plans = [(plan(*common, *way), way) for way in ways]
+    return sorted([(one["predicted_step_seconds"], way) for one, way in plans if one],
+                  key=lambda pair: pair[0])
 
 
 def is_slower(found, least):

@@ -47,9 +47,11 @@ static llvm::Error readStages(const OptionSpelling &row, Given given,
   options.pipelines.staged.stages = stages;
   if (!options.policy->isChoice())
     return llvm::Error::success();
-  // Measured times are of one number of stages.
+  // Measured times are of one number of stages. Where nothing is sent several
+  // are of no use.
   bool isOpen = !given.isGiven(row.name) && !given.isGiven("loops") &&
-                given["task-times"].empty() && ranks > 1;
+                given["task-times"].empty() &&
+                (ranks > 1 || options.replicas > 1);
   options.stageChoices = isOpen
                              ? std::vector<int64_t>{ranks, 2 * ranks, 4 * ranks}
                              : std::vector<int64_t>{stages};
