@@ -29,16 +29,21 @@ LogicalResult Compilation::choose() {
   const double beat = stepToBeat;
   if (options.comparesSchedules)
     stepToBeat *= kLittleLonger;
-  if (recomputes && failed(chooseCutAndRemat()))
-    return failure();
-  if (failed(chooseSchedule()))
-    return failure();
-  Cut cut;
-  if (!recomputes)
-    cut = chooseCutOfModes();
-  if (!open.stageChoices.empty() &&
+  const bool compares =
+      !open.stageChoices.empty() &&
       (!options.pipelines.scheduled.draft || options.comparesSchedules) &&
-      (open.cutsByMachine() || (recomputes && options.limitsMemory()))) {
+      (open.cutsByMachine() || (recomputes && options.limitsMemory()));
+  Cut cut;
+  if ((recomputes && failed(chooseCutAndRemat())) || failed(chooseSchedule())) {
+    if (!compares)
+      return failure();
+    // What does not fit under one cut, or is no faster, may be under another.
+    options = open;
+    options.stageChoices.clear();
+  } else if (!recomputes) {
+    cut = chooseCutOfModes();
+  }
+  if (compares) {
     stepToBeat = beat;
     compareSchedules(open, cut);
   }

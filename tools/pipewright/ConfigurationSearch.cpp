@@ -251,7 +251,7 @@ void ConfigurationSearch::plan(const Prospect &prospect,
 /// recomputing the least with which it fits.
 void ConfigurationSearch::addEachRank(Configuration one,
                                       Compilation &compilation) {
-  if (one.ranks == 1 || given.isGiven("remat") || one.remat == "auto" ||
+  if (given.isGiven("remat") || one.remat == "auto" ||
       !withEachRank.insert({one.ranks, one.microBatchSize, one.zero}).second)
     return;
   if (!decidesByRank(one))
@@ -285,6 +285,9 @@ void ConfigurationSearch::look(Prospect prospect) {
   }
   if (isTooLargeWithLess(one)) {
     ++tooLarge;
+    // With another cut it may fit.
+    beyondLimit.insert(
+        {leastOfModes[{one.ranks, one.replicas, one.zero}], one});
     return;
   }
   auto options = readCompileOptions(valuesOf(one), nullptr);

@@ -23,6 +23,10 @@ namespace pipewright::tool {
 /// How many of the ways that need least are looked at again where nothing fits.
 static constexpr int kSmallestOfInterest = 6;
 
+/// So much more than the limit ways may need with the cut of `flops`, for which
+/// another one may need less: weights of a few layers may be most of a model.
+static constexpr double kLittleMore = 1.5;
+
 std::optional<ConfigurationSearch::Variant>
 ConfigurationSearch::opened(const Configuration &one) {
   auto options = readCompileOptions(valuesOf(one), nullptr);
@@ -37,26 +41,35 @@ ConfigurationSearch::opened(const Configuration &one) {
 }
 
 /// Where nothing fits: cuts for a short step within the limit, which also make
-/// the fullest rank less full, for the ways that are beyond it by little.
+/// the fullest rank less full, for the ways that are beyond it by little; first
+/// under the schedule that is given, or 1f1b, then, where they have few tasks,
+/// under all.
 void ConfigurationSearch::tryCuts() {
-  constexpr double little = 1.25;
-  constexpr size_t most = 2;
   if (given.isGiven("balance"))
     return;
-  std::set<std::tuple<int64_t, int64_t, int64_t>> tried;
-  for (auto [bytes, one] : beyondLimit) {
-    const auto variant = opened(one);
-    if (!variant || one.ranks == 1 || !decidesByRank(one) ||
-        static_cast<double>(bytes) >
-            little * static_cast<double>(mostBytesOf(variant->options)) ||
-        !tried.insert({one.ranks, one.microBatchSize, one.zero}).second)
-      continue;
-    one.balance = "step";
-    if (!given.isGiven("remat"))
-      one.remat = "auto";
-    if (planVariant(one, /*estimatesFirst=*/false) || tried.size() == most)
-      return;
-  }
+  auto tryAll = [&](double little, size_t most, bool comparesSchedules) {
+    std::set<std::tuple<int64_t, int64_t, int64_t>> tried;
+    for (auto [bytes, one] : beyondLimit) {
+      if (tried.size() == most || !planned.empty())
+        return;
+      const auto variant = opened(one);
+      if (!variant || one.ranks * one.replicas == 1 ||
+          static_cast<double>(bytes) >
+              little * static_cast<double>(mostBytesOf(variant->options)) ||
+          !tried.insert({one.ranks, one.microBatchSize, one.zero}).second)
+        continue;
+      if (comparesSchedules ? !mayCompareSchedules(one) : !decidesByRank(one))
+        continue;
+      one.balance = "step";
+      if (comparesSchedules && !given.isGiven("schedule"))
+        one.schedule = "auto";
+      if (!given.isGiven("remat"))
+        one.remat = "auto";
+      planVariant(one, /*estimatesFirst=*/false, comparesSchedules);
+    }
+  };
+  tryAll(1.25, 2, /*comparesSchedules=*/false);
+  tryAll(kLittleMore, 6, /*comparesSchedules=*/true);
 }
 
 /// Where nothing fits: stashes on hosts, for the ways that need least.
@@ -228,7 +241,7 @@ void ConfigurationSearch::keepSchedule(Configuration &one) {
 void ConfigurationSearch::tryEach(
     bool estimatesFirst, llvm::function_ref<bool(Configuration &)> change) {
   for (Configuration one : fastest())
-    if (one.ranks > 1 && change(one))
+    if (one.stages > 1 && change(one))
       planVariant(one, estimatesFirst);
 }
 
@@ -285,7 +298,6 @@ bool ConfigurationSearch::tryOffload(Configuration one) {
 /// with the cut of `flops`, or need little more than there is: the fastest
 /// first.
 std::vector<Configuration> ConfigurationSearch::smallWays() {
-  constexpr double littleMemory = 1.15;
   std::multimap<double, Configuration> ways;
   for (const Prospect &prospect : prospects)
     if (prospect.bound <= kLittleLonger * stepToBeat())
@@ -298,13 +310,14 @@ std::vector<Configuration> ConfigurationSearch::smallWays() {
     const auto variant = opened(one);
     if (variant &&
         static_cast<double>(bytes) <=
-            littleMemory * static_cast<double>(mostBytesOf(variant->options)))
+            kLittleMore * static_cast<double>(mostBytesOf(variant->options)))
       ways.insert({kOfInterest * stepToBeat(), one});
   }
   std::vector<Configuration> small;
-  llvm::copy_if(
-      llvm::make_second_range(ways), std::back_inserter(small),
-      [](const Configuration &one) { return one.ranks > 1 && one.isSmall(); });
+  llvm::copy_if(llvm::make_second_range(ways), std::back_inserter(small),
+                [](const Configuration &one) {
+                  return one.ranks * one.replicas > 1 && one.isSmall();
+                });
   return small;
 }
 

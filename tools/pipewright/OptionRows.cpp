@@ -346,6 +346,13 @@ static std::vector<CompileRow> sizeRows() {
             recordNumber(at(&ScheduledPipelineOptions::ranks)),
             count(at(&ScheduledPipelineOptions::ranks))}),
        {refusedBy(Profile,
+                  {"data-parallel", "D",
+                   "Replicas of all ranks; a step trains on the micro-batches "
+                   "of all, D x M, and they sum their gradients before they "
+                   "update",
+                   "1"}),
+        recordNumber(&CompileOptions::replicas), readReplicas},
+       {refusedBy(Profile,
                   {"loops", "V",
                    "Stages per rank; what the schedule needs unless given"}),
         recordNumberIfGiven(&CompileOptions::loops),
@@ -356,13 +363,6 @@ static std::vector<CompileRow> sizeRows() {
        {{"micro-batches", "M", "Micro-batches per step", "4"},
         recordNumber(&CompileOptions::microBatches),
         readMicroBatches},
-       {refusedBy(Profile,
-                  {"data-parallel", "D",
-                   "Replicas of all ranks; a step trains on the micro-batches "
-                   "of all, D x M, and they sum their gradients before they "
-                   "update",
-                   "1"}),
-        recordNumber(&CompileOptions::replicas), readReplicas},
        decidedAt(
            Level::Scheduled,
            {refusedBy(
