@@ -164,6 +164,10 @@ static llvm::Expected<llvm::json::Object> readFile(llvm::StringRef path) {
       findUnknown(*all, {"figures", "ranks", "processor", "cores", "file"}, "");
   if (problem.empty())
     problem = findUnknownFigure(*all->getObject("figures"));
+  if (const llvm::json::Value *name = all->get("processor");
+      problem.empty() && name && !name->getAsString())
+    problem = " has no text for 'processor', but " +
+              text::shortened(llvm::formatv("{0}", *name).str());
   if (!problem.empty())
     return fail(path, problem);
   return std::move(*all);
