@@ -85,7 +85,7 @@ static llvm::Error readReplicas(const OptionSpelling &row, Given given,
           readCount(row.name, given[row.name], options.replicas))
     return error;
   int64_t ranks = options.pipelines.scheduled.ranks;
-  if (options.replicas > pipe::kMaxProcesses / ranks)
+  if (options.replicas > 1 && options.replicas > pipe::kMaxProcesses / ranks)
     return fail("--", row.name, " ", options.replicas, " with --ranks ", ranks,
                 " makes ", options.replicas * ranks,
                 " processes, but a program has at most ", pipe::kMaxProcesses,

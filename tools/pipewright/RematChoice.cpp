@@ -49,6 +49,8 @@ public:
   /// Whether the mode that `refine` or the call before has chosen fits. False
   /// if it is as near to the limit as it has to be.
   bool narrow(bool fits);
+  /// Keeps so many percent more. False where the mode has no percentage.
+  bool keepMore(int64_t more);
   /// Whether no mode fits.
   bool isTooSmall() const { return isSettled; }
   /// Goes on to the next mode, as this one cannot fit. False behind the last.
@@ -121,6 +123,14 @@ bool RematTrial::narrow(bool isWithin) {
   if (!goesOn)
     exceeds = fits;
   return goesOn;
+}
+
+bool RematTrial::keepMore(int64_t more) {
+  const int64_t now = percent > 0 ? percent : percentOf(level);
+  if (isSettled || now == 0 || now + more >= 100)
+    return false;
+  percent = now + more;
+  return true;
 }
 
 /// What stages of several modes are estimated to cost, and to keep at least.
@@ -317,6 +327,16 @@ FailureOr<bool> Compilation::decideRemat() {
     const Bytes bytes = beyond();
     for (auto [trial, taken] : llvm::zip_equal(trials, bytes))
       isOpen |= trial.narrow(taken == 0);
+  }
+  // What is computed again has room beside what is kept, so more of that may
+  // need less. Of one stage a few trials take little time.
+  for (int64_t more : {10, 7, 5, 3}) {
+    const RematTrial before = trials.front();
+    if (trials.size() > 1 || forAll || !trials.front().keepMore(more))
+      continue;
+    if (beyond().front() == 0)
+      break;
+    trials.front() = before;
   }
   decide();
   options = std::move(decided);
