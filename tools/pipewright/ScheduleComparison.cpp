@@ -42,7 +42,8 @@ static void setSchedule(CompileOptions &options, const ScheduleBound &one) {
 /// those of one cut and of all that is kept; another cut may gain so much that
 /// those a quarter longer are looked at, too. Where each rank may recompute its
 /// own, all of these are compared under one cut first, and a few that are the
-/// fastest, or need little too much, under others. Of programs with many tasks,
+/// fastest, or need little too much, under others; and all as where nothing is
+/// recomputed, so that this is never faster. Of programs with many tasks,
 /// whose plans take long, few are looked at, under one cut. `given` is what was
 /// open before, `cut` the one that was chosen; it becomes that of the best.
 void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
@@ -50,8 +51,8 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
       given.pipelines.staged.remat == "auto" && options.limitsMemory();
   constexpr size_t mostOfLarge = 3, mostThatMayFit = 6;
   // To decide for each rank what it recomputes takes most of the time.
-  const size_t mostWithCuts = recomputes ? 4 : 12;
-  const int mostAlike = recomputes ? 2 : 4;
+  constexpr size_t mostWithCuts = 12, mostThatRecompute = 4;
+  constexpr int mostAlike = 4, mostAlikeThatRecompute = 2;
   const bool isLarge =
       options.pipelines.staged.stages * options.microBatches > kFewPairs;
   if (!recomputes && isLarge)
@@ -78,7 +79,7 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
   auto compare = [&](const CompileOptions &tried, bool choosesCut) {
     options = tried;
     Cut own;
-    if (recomputes) {
+    if (tried.pipelines.staged.remat == "auto") {
       stepToBeat = std::min(beat, least.step);
       if (!choosesCut)
         stepToBeat *= kLittleLonger;
@@ -86,6 +87,7 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
         return Draft();
     } else {
       own = chooseCutOfModes();
+      options.given["remat"] = options.pipelines.staged.remat.getValue();
     }
     const Draft trial = tryPlan();
     if (isShorterStep(trial.step, least.step) ||
@@ -95,17 +97,14 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
                      module()->getAttr(pipe::PipeDialect::kOpSeconds), own);
     return trial;
   };
-  // With their own cuts: those of which a plan fits, by its step, and those
-  // that need little too much, by what they need.
-  std::multimap<double, CompileOptions> fastest, nearly;
+  // With their own cuts: those that recompute nothing, by their bounds; those
+  // of which a plan fits, by its step; and those that need little too much, by
+  // what they need.
+  std::multimap<double, CompileOptions> keeping, fastest, nearly;
   // Of few micro-batches many schedules come to one order of tasks.
   std::set<std::tuple<int64_t, bool, std::string, double, int64_t>> known;
   size_t looked = 0;
-  auto consider = [&](double bound, const CompileOptions &tried) {
-    if (!recomputes) {
-      fastest.insert({bound, tried});
-      return;
-    }
+  auto consider = [&](const CompileOptions &tried) {
     const Draft trial = compare(tried, /*choosesCut=*/false);
     const StagedPipelineOptions &stages = options.pipelines.staged;
     if (!known
@@ -123,7 +122,7 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
     CompileOptions tried = best;
     tried.pipelines.staged.balance = given.pipelines.staged.balance.getValue();
     tried.pipelines.staged.remat = "auto";
-    consider(0, tried);
+    consider(tried);
   }
   for (const ScheduleBound &one : schedules) {
     if (one.step > beat * kLittleLonger ||
@@ -134,28 +133,34 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
       break;
     CompileOptions tried = open;
     setSchedule(tried, one);
+    if (recomputes)
+      consider(tried);
     if (recomputes ||
         one.schedule != best.pipelines.scheduled.policy.getValue() ||
-        one.stages != best.pipelines.staged.stages)
-      consider(one.step, tried);
+        one.stages != best.pipelines.staged.stages) {
+      if (recomputes)
+        tried.pipelines.staged.remat = "none";
+      keeping.insert({one.step, std::move(tried)});
+    }
   }
   // Of those that cut and split alike, a few: they are equal by little.
   auto compareWithCuts = [&](const std::multimap<double, CompileOptions> &some,
-                             size_t most) {
+                             size_t most, int alikeOnes) {
     std::map<std::pair<int64_t, bool>, int> alike;
     for (const auto &[order, tried] : some) {
       const StagedPipelineOptions &stages = tried.pipelines.staged;
-      if (isLarge || (&some == &fastest && least.fits() &&
+      if (isLarge || (&some != &nearly && least.fits() &&
                       order > least.step * kLittleLonger))
         return;
-      if (alike[{stages.stages, stages.splitBackward}]++ >= mostAlike)
+      if (alike[{stages.stages, stages.splitBackward}]++ >= alikeOnes)
         continue;
       if (most-- == 0)
         return;
       compare(tried, /*choosesCut=*/true);
     }
   };
-  compareWithCuts(fastest, mostWithCuts);
+  compareWithCuts(fastest, mostThatRecompute, mostAlikeThatRecompute);
+  compareWithCuts(keeping, mostWithCuts, mostAlike);
   // What is the fastest under the cut of `step` alone, which may need less.
   if (!recomputes) {
     options = open;
@@ -165,7 +170,7 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
         options.stageChoices.empty())
       compare(CompileOptions(options), /*choosesCut=*/true);
   }
-  compareWithCuts(nearly, mostThatMayFit);
+  compareWithCuts(nearly, mostThatMayFit, mostAlikeThatRecompute);
   options = std::move(best);
   if (seconds)
     module()->setAttr(pipe::PipeDialect::kOpSeconds, seconds);
