@@ -6,9 +6,9 @@ all ways to use the workers, each planned by itself.
 
 Problems are drawn: a model of the tests or a small decoder, 2 to 4 workers, 2 to 6 samples, a
 machine, an optimizer, and no limit of memory or a share of what the fastest plan without one
-takes. With --drawn, so many ways besides whose schedule, stages, cut and recomputation are drawn by
-name. Prints a row of a Markdown table for each, and the options of a way that is faster than what
-the search found. Ends with 1 if there is any.
+takes. With --drawn, in place of all ways so many whose schedule, stages, cut and recomputation are
+drawn by name. Prints a row of a Markdown table for each, and the options of a way that is faster
+than what the search found. Ends with 1 if there is any.
 """
 
 import argparse
@@ -49,7 +49,7 @@ class Problem:
         return plan(*common, "--search", "--workers", self.workers, "--batch", self.batch)
 
     def row(self, draw, drawn):
-        """What it came to, and whether the search was beaten, also by so many ways that are drawn."""
+        """What it came to, and whether the search was beaten by all ways, or by so many that are drawn."""
         common, modes, limit = list(self.common), ("none", "auto"), "none"
         if self.share:
             whole = self.search(common)["planned"][0]["arena_bytes"]
@@ -59,8 +59,8 @@ class Problem:
         begin = time.monotonic()
         found = self.search(common)
         seconds = time.monotonic() - begin
-        ways = choose_schedules(every_way(self.workers, self.batch, modes))
-        ways += draw_ways(draw, self.workers, self.batch, drawn)
+        ways = (list(draw_ways(draw, self.workers, self.batch, drawn)) if drawn else
+                choose_schedules(every_way(self.workers, self.batch, modes)))
         fitting = by_brute_force(common, ways)
         best = found["planned"][0]["step_seconds"] if found else None
         least, way = fitting[0] if fitting else (None, None)
@@ -79,7 +79,7 @@ def main():
     parser.add_argument("--problems", type=int, default=50, help="how many")
     parser.add_argument("--first", type=int, default=0, help="how many to leave out at first")
     parser.add_argument("--seed", type=int, default=33, help="of the problems")
-    parser.add_argument("--drawn", type=int, default=0, help="ways with schedules by name, for each")
+    parser.add_argument("--drawn", type=int, default=0, help="ways of each problem, by name")
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)
     print("| model | machine | optimizer | workers | samples | bytes | ways that fit | search, us | "
