@@ -114,6 +114,7 @@ private:
     bool fits = false;
   };
   Cut chooseCut();
+  bool mayChooseManyCuts() const;
   Cut chooseCutOfModes();
   void tellCut(const Cut &cut, llvm::StringRef balance);
   void compareSchedules(const CompileOptions &given, Cut &cut);

@@ -171,6 +171,7 @@ private:
   };
   /// None where the options do not go together, or there is no such model.
   std::optional<Variant> opened(const Configuration &one);
+  static int64_t opsOf(const Variant &variant);
   double leastPass(int64_t microBatchSize) const;
   double leastByOthers(const Prospect &prospect) const;
   std::set<Prospect>::iterator next();

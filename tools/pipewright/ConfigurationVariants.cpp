@@ -25,7 +25,7 @@ static constexpr int kSmallestOfInterest = 6;
 
 /// So much more than the limit ways may need with the cut of `flops`, for which
 /// another one may need less: weights of a few layers may be most of a model.
-static constexpr double kLittleMore = 1.5;
+static constexpr double kLittleMore = 1.5, kLittleMoreOfLarge = 1.15;
 
 std::optional<ConfigurationSearch::Variant>
 ConfigurationSearch::opened(const Configuration &one) {
@@ -308,9 +308,11 @@ std::vector<Configuration> ConfigurationSearch::smallWays() {
     ways.insert({one.step, one});
   for (const auto &[bytes, one] : beyondLimit) {
     const auto variant = opened(one);
-    if (variant &&
-        static_cast<double>(bytes) <=
-            kLittleMore * static_cast<double>(mostBytesOf(variant->options)))
+    // To cut a large model anew for each of them takes long.
+    if (variant && static_cast<double>(bytes) <=
+                       (opsOf(*variant) > opsToCompare ? kLittleMoreOfLarge
+                                                       : kLittleMore) *
+                           static_cast<double>(mostBytesOf(variant->options)))
       ways.insert({kOfInterest * stepToBeat(), one});
   }
   std::vector<Configuration> small;
@@ -319,6 +321,15 @@ std::vector<Configuration> ConfigurationSearch::smallWays() {
                   return one.ranks * one.replicas > 1 && one.isSmall();
                 });
   return small;
+}
+
+/// Ops of the model.
+int64_t ConfigurationSearch::opsOf(const Variant &variant) {
+  int64_t ops = 0;
+  variant.compilation.module().walk([&](mlir::func::FuncOp model) {
+    ops += llvm::range_size(model.getOps());
+  });
+  return ops;
 }
 
 /// Whether its schedules are compared with a cut each, which takes as long as
@@ -330,10 +341,7 @@ bool ConfigurationSearch::mayCompareSchedules(const Configuration &one) {
   const auto variant = opened(one);
   if (!variant)
     return false;
-  int64_t ops = 0;
-  variant->compilation.module().walk([&](mlir::func::FuncOp model) {
-    ops += llvm::range_size(model.getOps());
-  });
+  const int64_t ops = opsOf(*variant);
   if (ops > opsToCompare)
     return false;
   opsToCompare -= ops;
@@ -365,7 +373,8 @@ void ConfigurationSearch::compareSmallWays() {
     if (cuts)
       one.balance = "step";
     if (!mayCompareSchedules(one)) {
-      if (cuts)
+      // Those that share more differ by little.
+      if (cuts && one.zero <= 1)
         planVariant(one, /*estimatesFirst=*/false);
       continue;
     }
@@ -404,14 +413,15 @@ void ConfigurationSearch::tryWithoutZero() {
   }
 }
 
-/// The fastest ways that share states, sharing gradients and weights, too: that
-/// sends more, but what it leaves of memory may be of more use.
+/// The fastest ways with few tasks that share states, sharing gradients and
+/// weights, too: that sends more, but what it leaves of memory may be of more
+/// use.
 void ConfigurationSearch::tryMoreZero() {
   if (given.isGiven("zero") || !wanted.pareto.empty())
     return;
   for (Configuration one : fastest()) {
     const auto variant = opened(one);
-    if (!variant || one.zero != 1 || one.remat == "none" ||
+    if (!variant || !one.isSmall() || one.zero != 1 || one.remat == "none" ||
         !variant->options.needsZeroBuffers(one.stages / one.ranks))
       continue;
     keepSchedule(one);

@@ -244,14 +244,19 @@ Compilation::Cut Compilation::chooseCut() {
   return best;
 }
 
+/// Whether that takes little time.
+bool Compilation::mayChooseManyCuts() const {
+  constexpr int64_t fewPairs = 1 << 8;
+  return options.pipelines.staged.stages * options.microBatches <= fewPairs;
+}
+
 /// The same, where there are few tasks of cuts that are chosen with and without
 /// recomputation, whose local searches end in different ones: the one with the
 /// shortest step.
 Compilation::Cut Compilation::chooseCutOfModes() {
   const CompileOptions open = options;
   Cut best = chooseCut();
-  if (best.balance.empty() ||
-      open.pipelines.staged.stages * open.microBatches > kFewPairs)
+  if (best.balance.empty() || !mayChooseManyCuts())
     return best;
   Draft least = tryPlan();
   CompileOptions chosen = options;
@@ -314,7 +319,7 @@ LogicalResult Compilation::chooseCutAndRemat(bool all) {
     cuts.push_back(chooseCut());
   };
   options.choosesBalance = false;
-  if (all && open.limitsMemory())
+  if (all && open.limitsMemory() && mayChooseManyCuts())
     addCut("none");
   options.dropMemoryLimits();
   addCut("none");
