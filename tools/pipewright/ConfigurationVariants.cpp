@@ -393,6 +393,9 @@ void ConfigurationSearch::compareSmallWays() {
 void ConfigurationSearch::tryWithoutZero() {
   if (given.isGiven("zero") || !wanted.pareto.empty())
     return;
+  // Other comparisons leave nothing for it where models are not very small.
+  constexpr int64_t opsOfThree = 384;
+  opsToCompare = std::max(opsToCompare, opsOfThree);
   std::set<std::pair<int64_t, int64_t>> tried;
   for (Configuration one : fastest()) {
     if (one.zero != 1 || one.replicas == 1 ||
