@@ -4,7 +4,7 @@ all ways to use the workers, each planned by itself.
 
     tools/bench/search_study.py [--problems 50] [--first 0] [--seed 33] [--drawn 0]
 
-Problems are drawn: a model of the tests or a small decoder, 2 to 4 workers, 2 to 6 samples, a
+Problems are drawn: a model of the tests or a small decoder, 2 to 4 workers, 2 to 8 samples, a
 machine, an optimizer, and no limit of memory or a share of what the fastest plan without one
 takes. With --drawn, in place of all ways so many whose schedule, stages, cut and recomputation are
 drawn by name. Prints a row of a Markdown table for each, and the options of a way that is faster

@@ -287,7 +287,7 @@ void ConfigurationSearch::look(Prospect prospect) {
     ++tooLarge;
     // With another cut it may fit.
     beyondLimit.insert(
-        {leastOfModes[{one.ranks, one.replicas, one.zero}], one});
+        {leastOfModes.at({one.ranks, one.replicas, one.zero}), one});
     return;
   }
   auto options = readCompileOptions(valuesOf(one), nullptr);

@@ -76,6 +76,9 @@ void ConfigurationSearch::tryCuts() {
 void ConfigurationSearch::tryHosts() {
   int tried = 0;
   for (const Configuration &one : llvm::make_second_range(beyondLimit)) {
+    // Of these no more than the least is known.
+    if (isTooLargeWithLess(one))
+      continue;
     tried += tryOffload(one);
     if (!planned.empty() || tried == kSmallestOfInterest)
       return;

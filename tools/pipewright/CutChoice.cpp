@@ -244,15 +244,16 @@ Compilation::Cut Compilation::chooseCut() {
   return best;
 }
 
-/// Whether that takes little time.
+/// Whether there are so few tasks that several cuts are chosen in little time.
 bool Compilation::mayChooseManyCuts() const {
   constexpr int64_t fewPairs = 1 << 8;
   return options.pipelines.staged.stages * options.microBatches <= fewPairs;
 }
 
-/// The same, where there are few tasks of cuts that are chosen with and without
-/// recomputation, whose local searches end in different ones: the one with the
-/// shortest step.
+/// The cut of `chooseCut`; where there are few tasks, also those that it
+/// chooses with and without recomputation, as their local searches end in
+/// different ones: the one with the shortest step under the mode of the
+/// options.
 Compilation::Cut Compilation::chooseCutOfModes() {
   const CompileOptions open = options;
   Cut best = chooseCut();

@@ -42,10 +42,10 @@ static void setSchedule(CompileOptions &options, const ScheduleBound &one) {
 /// those of one cut and of all that is kept; another cut may gain so much that
 /// those a quarter longer are looked at, too. Where each rank may recompute its
 /// own, all of these are compared under one cut first, and a few that are the
-/// fastest, or need little too much, under others; and all as where nothing is
-/// recomputed, so that this is never faster. Of programs with many tasks,
-/// whose plans take long, few are looked at, under one cut. `given` is what was
-/// open before, `cut` the one that was chosen; it becomes that of the best.
+/// fastest, or need little too much, under others; and several as where nothing
+/// is recomputed, which takes little time. Of programs with many tasks, whose
+/// plans take long, few are looked at, under one cut. `given` is what was open
+/// before, `cut` the one that was chosen; it becomes that of the best.
 void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
   const bool recomputes =
       given.pipelines.staged.remat == "auto" && options.limitsMemory();
@@ -97,10 +97,10 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
                      module()->getAttr(pipe::PipeDialect::kOpSeconds), own);
     return trial;
   };
-  // With their own cuts: those that recompute nothing, by their bounds; those
-  // of which a plan fits, by its step; and those that need little too much, by
-  // what they need.
-  std::multimap<double, CompileOptions> keeping, fastest, nearly;
+  // With their own cuts: those with one mode for all, which is the one that was
+  // given, or `none`, by their bounds; those of which a plan fits, by its step;
+  // and those that need little too much, by what they need.
+  std::multimap<double, CompileOptions> ofOneMode, fastest, nearly;
   // Of few micro-batches many schedules come to one order of tasks.
   std::set<std::tuple<int64_t, bool, std::string, double, int64_t>> known;
   size_t looked = 0;
@@ -140,7 +140,7 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
         one.stages != best.pipelines.staged.stages) {
       if (recomputes)
         tried.pipelines.staged.remat = "none";
-      keeping.insert({one.step, std::move(tried)});
+      ofOneMode.insert({one.step, std::move(tried)});
     }
   }
   // Of those that cut and split alike, a few: they are equal by little.
@@ -160,7 +160,7 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
     }
   };
   compareWithCuts(fastest, mostThatRecompute, mostAlikeThatRecompute);
-  compareWithCuts(keeping, mostWithCuts, mostAlike);
+  compareWithCuts(ofOneMode, mostWithCuts, mostAlike);
   // What is the fastest under the cut of `step` alone, which may need less.
   if (!recomputes) {
     options = open;
