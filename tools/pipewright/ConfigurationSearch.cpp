@@ -298,12 +298,10 @@ void ConfigurationSearch::look(Prospect prospect) {
   memoryLimit = options->memoryLimit;
   hasLimit = options->limitsMemory();
   highestZero = options->highestZero();
-  // Of what shares nothing more, ZeRO-1 is looked at.
-  if (one.zero > 1 && !given.isGiven("zero")) {
-    if (one.zero > highestZero)
-      return;
-    options->stageChoices = options->stageChoicesAboveZero1();
-  }
+  // Nothing more is shared there.
+  if (one.zero > 1 && one.zero > highestZero && !given.isGiven("zero"))
+    return;
+  keepStagesOfZero(one, *options);
   Compilation *compilation = opened(*options);
   if (!compilation) {
     refuse(prospect, unopened);

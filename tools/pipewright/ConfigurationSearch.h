@@ -171,6 +171,8 @@ private:
   };
   /// None where the options do not go together, or there is no such model.
   std::optional<Variant> opened(const Configuration &one);
+  void keepStagesOfZero(const Configuration &one,
+                        CompileOptions &options) const;
   static int64_t opsOf(const Variant &variant);
   double leastPass(int64_t microBatchSize) const;
   double leastByOthers(const Prospect &prospect) const;
@@ -196,7 +198,6 @@ private:
   std::vector<Configuration> smallWays();
   void compareSmallWays();
   void tryWithoutZero();
-  void tryMoreZero();
   std::vector<Configuration> smallestWays() const;
   std::string smallestPlan();
   /// Whether memory does not matter.

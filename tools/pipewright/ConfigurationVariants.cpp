@@ -27,6 +27,15 @@ static constexpr int kSmallestOfInterest = 6;
 /// another one may need less: weights of a few layers may be most of a model.
 static constexpr double kLittleMore = 1.5, kLittleMoreOfLarge = 1.15;
 
+/// What shares no more than with ZeRO-1 is looked at with that: of higher
+/// levels, the numbers of stages to choose from are those that share more.
+void ConfigurationSearch::keepStagesOfZero(const Configuration &one,
+                                           CompileOptions &options) const {
+  if (one.zero > 1 && one.zero <= options.highestZero() &&
+      !given.isGiven("zero"))
+    options.stageChoices = options.stageChoicesAboveZero1();
+}
+
 std::optional<ConfigurationSearch::Variant>
 ConfigurationSearch::opened(const Configuration &one) {
   auto options = readCompileOptions(valuesOf(one), nullptr);
@@ -34,6 +43,7 @@ ConfigurationSearch::opened(const Configuration &one) {
     llvm::consumeError(options.takeError());
     return std::nullopt;
   }
+  keepStagesOfZero(one, *options);
   Compilation *compilation = opened(*options);
   if (!compilation)
     return std::nullopt;
@@ -215,8 +225,13 @@ bool ConfigurationSearch::planVariant(const Configuration &one,
   if (found.balance != "flops" && found.schedule == one.schedule &&
       !options.stageChoices.empty() &&
       found.stages * one.microBatches <= kFewPairs) {
-    options.comparesSchedules = true;
-    draft = compilation.planQuietly(options, refusal);
+    auto whole = readCompileOptions(valuesOf(one), nullptr);
+    if (!whole) {
+      llvm::consumeError(whole.takeError());
+      return false;
+    }
+    whole->comparesSchedules = true;
+    draft = compilation.planQuietly(*whole, refusal);
     if (failed(draft))
       return false;
     found = summaryOf(one, *draft, compilation);
@@ -419,31 +434,9 @@ void ConfigurationSearch::tryWithoutZero() {
   }
 }
 
-/// The fastest ways with few tasks that share states, sharing gradients and
-/// weights, too: that sends more, but what it leaves of memory may be of more
-/// use.
-void ConfigurationSearch::tryMoreZero() {
-  if (given.isGiven("zero") || !wanted.pareto.empty())
-    return;
-  for (Configuration one : fastest()) {
-    const auto variant = opened(one);
-    if (!variant || !one.isSmall() || one.zero != 1 || one.remat == "none" ||
-        !variant->options.needsZeroBuffers(one.stages / one.ranks))
-      continue;
-    keepSchedule(one);
-    if (!given.isGiven("balance"))
-      one.balance = "step";
-    if (!given.isGiven("remat"))
-      one.remat = "auto";
-    for (one.zero = 2; one.zero <= variant->options.highestZero(); ++one.zero)
-      planVariant(one, /*estimatesFirst=*/false);
-  }
-}
-
 void ConfigurationSearch::tryVariants() {
   compareSmallWays();
   tryWithoutZero();
-  tryMoreZero();
   // Cut for a short step. Several stages on a rank are made to take as long, so
   // nothing is gained where they do; as that takes long, one is enough.
   constexpr double ofUse = 0.01;
