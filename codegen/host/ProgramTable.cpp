@@ -397,6 +397,11 @@ LogicalResult writeProgramTable(llvm::raw_ostream &os,
      << text::stringLiteral(options.modelName) << ",\n";
   if (program.replicas > 1)
     os << "  .replicas = " << program.replicas << ",\n";
+  if (program.processMap != runtime::ProcessMap::Replicas)
+    os << "  .processMap = ProcessMap::"
+       << llvm::convertToCamelFromSnakeCase(nameOf(program.processMap),
+                                            /*capitalizeFirst=*/true)
+       << ",\n";
   os << "  .microBatches = " << program.microBatches.value_or(1)
      << ",\n  .microBatchSize = " << program.microBatchSize.value_or(1)
      << ",\n";

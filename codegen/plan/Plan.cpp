@@ -147,6 +147,7 @@ FailureOr<Plan> Plan::of(ModuleOp module, StringRef model, const Target &target,
   plan.microBatches = *microBatches;
   pipe::ProgramFields program = pipe::programOf(module);
   plan.replicas = program.replicas;
+  plan.processMap = program.processMap;
   plan.zero = program.zero;
   plan.microBatchSize = program.microBatchSize.value_or(1);
   if (program.schedule)
@@ -263,6 +264,7 @@ llvm::json::Value Plan::toJson() const {
       {"schedule", schedule},
       {"optimizer", optimizer},
       {"replicas", replicas},
+      {"process_map", nameOf(processMap)},
       {"micro_batches", microBatches},
       {"micro_batch_size", microBatchSize},
       {"inputs", Array(inputs)},
@@ -279,6 +281,24 @@ llvm::json::Value Plan::toJson() const {
   if (!chosen.empty())
     plan["chosen"] = chosen;
   return plan;
+}
+
+/// `process-map pairs, on hosts of 2: ranks 0 3 | 1 2`, where there are
+/// several.
+static std::string wordsOf(const schedules::Hosts &hosts) {
+  constexpr int64_t most = 64;
+  if (hosts.processes == 0)
+    return "";
+  std::string text = "process-map " + std::string(nameOf(hosts.mesh.map)) +
+                     ", on hosts of " + std::to_string(hosts.processes) +
+                     ": ranks ";
+  const int64_t listed = std::min(hosts.mesh.size(), most);
+  for (int64_t process = 0; process < listed; ++process)
+    text += (process == 0                     ? ""
+             : process % hosts.processes == 0 ? " | "
+                                              : " ") +
+            std::to_string(hosts.mesh.placeOf(process).position);
+  return text + (listed < hosts.mesh.size() ? " ..." : "");
 }
 
 std::string criticalPathShares(const schedules::Schedule &order,
@@ -375,6 +395,8 @@ void Plan::print(llvm::raw_ostream &os) const {
   if (std::string shares = criticalPathShares(order, simulation);
       !shares.empty())
     os << "critical path: " << shares << "\n";
+  if (const std::string processes = wordsOf(costs.hosts); !processes.empty())
+    os << processes << "\n";
   os << "predicted step time: " << formatSeconds(simulation.globalStepTime);
   if (std::string on = machineWords(); !on.empty())
     os << ", " << on;

@@ -60,6 +60,8 @@ struct Plan {
   int64_t microBatches = 1, microBatchSize = 1;
   /// Copies of all ranks. What is predicted of ranks is said of one replica.
   int64_t replicas = 1;
+  /// In which order the processes of all replicas are numbered.
+  runtime::ProcessMap processMap = runtime::ProcessMap::Replicas;
   /// The level of ZeRO.
   int64_t zero = 0;
   /// As the user gave them.

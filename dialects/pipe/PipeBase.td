@@ -226,6 +226,9 @@ def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
 
     - `ranks`; `replicas`: copies of all ranks, each with micro-batches of its
       own, that train on a batch together; 1 if left out
+    - `process_map`: the order in which processes are numbered, and fill hosts:
+      `replicas` of a rank beside each other, or ranks of `pipelines`, or the
+      same with rank r beside rank P-1-r, `pairs`; `replicas` if left out
     - `micro_batches` of a step, for each replica; `micro_batch_size` in samples
     - `updates` of the weights in a step, which share the micro-batches evenly;
       1 if left out
@@ -250,6 +253,8 @@ def Pipe_ProgramAttr : Pipe_Attr<"Program", "program"> {
   let parameters = (ins
     OptionalParameter<"::std::optional<int64_t>">:$ranks,
     DefaultValuedParameter<"int64_t", "1">:$replicas,
+    DefaultValuedParameter<"::pipewright::runtime::ProcessMap",
+        "::pipewright::runtime::ProcessMap::Replicas">:$process_map,
     OptionalParameter<"::std::optional<int64_t>">:$micro_batches,
     OptionalParameter<"::std::optional<int64_t>">:$micro_batch_size,
     DefaultValuedParameter<"int64_t", "1">:$updates,

@@ -20,9 +20,22 @@
 #include "dialects/nn/NNDialect.h"
 #include "dialects/pipe/StepOp.h"
 #include "runtime/calls/CollectiveKinds.h"
+#include "runtime/core/Mesh.h"
 
 #include "dialects/pipe/PipeDialect.h.inc"
 #include "dialects/pipe/PipeEnums.h.inc"
+
+namespace mlir {
+/// By its name.
+template <>
+struct FieldParser<pipewright::runtime::ProcessMap,
+                   pipewright::runtime::ProcessMap> {
+  static FailureOr<pipewright::runtime::ProcessMap> parse(AsmParser &parser);
+};
+} // namespace mlir
+namespace pipewright::runtime {
+llvm::raw_ostream &operator<<(llvm::raw_ostream &os, ProcessMap map);
+} // namespace pipewright::runtime
 
 #define GET_TYPEDEF_CLASSES
 #include "dialects/pipe/PipeTypes.h.inc"
@@ -67,6 +80,7 @@ struct StashRange {
 struct ProgramFields {
   std::optional<int64_t> ranks, microBatches, microBatchSize;
   int64_t replicas = 1, updates = 1;
+  runtime::ProcessMap processMap = runtime::ProcessMap::Replicas;
   mlir::StringAttr schedule;
   bool sumsInScheduleOrder = false;
   mlir::Attribute machine;
@@ -79,6 +93,10 @@ struct ProgramFields {
   ProgramFields() = default;
   explicit ProgramFields(ProgramAttr program);
   ProgramAttr get(mlir::MLIRContext *context) const;
+  /// The processes that it is for.
+  runtime::Mesh mesh() const {
+    return {.pipe = ranks.value_or(1), .data = replicas, .map = processMap};
+  }
 };
 
 /// The module's `pipe.program`; nothing is decided if it has none.

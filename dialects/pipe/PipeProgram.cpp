@@ -10,6 +10,23 @@ using namespace mlir;
 using namespace pipewright;
 using namespace pipewright::pipe;
 
+FailureOr<runtime::ProcessMap>
+FieldParser<runtime::ProcessMap, runtime::ProcessMap>::parse(
+    AsmParser &parser) {
+  StringRef name;
+  const SMLoc place = parser.getCurrentLocation();
+  if (failed(parser.parseKeyword(&name)))
+    return failure();
+  if (auto map = runtime::processMapNamed(name))
+    return *map;
+  return parser.emitError(place)
+         << "expects " << runtime::processMapNames() << ", but got " << name;
+}
+
+raw_ostream &runtime::operator<<(raw_ostream &os, ProcessMap map) {
+  return os << nameOf(map);
+}
+
 static LogicalResult verifyTaskTimes(function_ref<InFlightDiagnostic()> error,
                                      ArrayAttr stages) {
   // One for each kind of task of a schedule.
@@ -28,7 +45,7 @@ static LogicalResult verifyTaskTimes(function_ref<InFlightDiagnostic()> error,
 LogicalResult
 ProgramAttr::verify(function_ref<InFlightDiagnostic()> error,
                     std::optional<int64_t> ranks, int64_t replicas,
-                    std::optional<int64_t> microBatches,
+                    runtime::ProcessMap, std::optional<int64_t> microBatches,
                     std::optional<int64_t> microBatchSize, int64_t updates,
                     StringAttr, bool, Attribute machine, nn::OptimizerAttr,
                     int64_t zero, std::optional<int64_t> bucketSize,
@@ -83,6 +100,7 @@ void pipewright::pipe::changeProgram(
 
 ProgramFields::ProgramFields(ProgramAttr program)
     : ranks(program.getRanks()), replicas(program.getReplicas()),
+      processMap(program.getProcessMap()),
       microBatches(program.getMicroBatches()),
       microBatchSize(program.getMicroBatchSize()),
       updates(program.getUpdates()), schedule(program.getSchedule()),
@@ -92,7 +110,7 @@ ProgramFields::ProgramFields(ProgramAttr program)
       clipNorm(program.getClipNorm()), taskTimes(program.getTaskTimes()) {}
 
 ProgramAttr ProgramFields::get(MLIRContext *context) const {
-  return ProgramAttr::get(context, ranks, replicas, microBatches,
+  return ProgramAttr::get(context, ranks, replicas, processMap, microBatches,
                           microBatchSize, updates, schedule,
                           sumsInScheduleOrder, machine, optimizer, zero,
                           bucketSize, clipNorm, taskTimes);

@@ -8,15 +8,37 @@
 
 #include <algorithm>
 
+using namespace pipewright;
+
+/// As machines have it, which may say more than there are.
+static int64_t processesOfHost(const MachineModel &machine) {
+  return static_cast<int64_t>(std::clamp(machine.hostRanks, 1.0, 1048576.0));
+}
+
 void pipewright::setLinks(schedules::TaskCosts &costs,
-                          const MachineModel &machine, int64_t ranks,
-                          int64_t replicas) {
+                          const MachineModel &machine,
+                          const runtime::Mesh &mesh) {
   costs.links.clear();
   costs.linkLatency = machine.linkLatency;
   costs.linkBandwidth = machine.linkBandwidth;
   costs.hostLink = {0, machine.hostBandwidth};
   costs.hostMemory = machine.hostMemory;
-  costs.hosts = schedules::Hosts::of(
-      static_cast<int64_t>(std::clamp(machine.hostRanks, 1.0, 1048576.0)),
-      ranks, replicas, {machine.networkLatency, machine.networkBandwidth});
+  costs.hosts =
+      schedules::Hosts::of(processesOfHost(machine), mesh,
+                           {machine.networkLatency, machine.networkBandwidth});
+}
+
+bool pipewright::dependsOnProcessMap(const MachineModel &machine, int64_t ranks,
+                                     int64_t replicas, bool movesStashes) {
+  return ranks > 1 && (replicas > 1 || movesStashes) &&
+         (machine.isUneven() || ranks * replicas > processesOfHost(machine));
+}
+
+runtime::ProcessMap pipewright::usualProcessMap(const MachineModel &machine,
+                                                int64_t ranks, int64_t replicas,
+                                                bool movesStashes) {
+  if (!dependsOnProcessMap(machine, ranks, replicas, movesStashes))
+    return runtime::ProcessMap::Replicas;
+  return movesStashes ? runtime::ProcessMap::Pairs
+                      : runtime::ProcessMap::Pipelines;
 }

@@ -88,13 +88,12 @@ double MachineFigure::worse(double a, double b) const {
   return unit == "s" ? std::max(a, b) : std::min(a, b);
 }
 
-MachineModel MachineModel::ofRank(int64_t rank, int64_t ranks,
-                                  int64_t replicas) const {
+MachineModel MachineModel::ofRank(int64_t rank,
+                                  const runtime::Mesh &mesh) const {
   MachineModel usual;
   for (const MachineFigure &figure : machineFigures())
     usual.*figure.place = this->*figure.place;
-  // Of the copies, which stand at places rank, ranks + rank, ..., those that
-  // are not like the rest.
+  // Of the copies, those that are not like the rest.
   int64_t unusual = 0;
   std::optional<MachineModel> worst;
   auto add = [&](const MachineModel &own) {
@@ -105,20 +104,19 @@ MachineModel MachineModel::ofRank(int64_t rank, int64_t ranks,
           figure.worse((*worst).*figure.place, own.*figure.place);
   };
   for (const OtherRanks &some : others) {
-    const int64_t from =
-        std::max<int64_t>(0, (some.first - rank + ranks - 1) / ranks);
-    const int64_t to = some.last < rank
-                           ? -1
-                           : std::min(replicas - 1, (some.last - rank) / ranks);
-    if (from > to)
+    int64_t copies = 0;
+    for (int64_t process = some.first;
+         process <= std::min(some.last, mesh.size() - 1); ++process)
+      copies += mesh.placeOf(process).position == rank;
+    if (copies == 0)
       continue;
-    unusual += to - from + 1;
+    unusual += copies;
     MachineModel own = usual;
     for (auto [figure, number] : some.figures)
       own.*figure->place = number;
     add(own);
   }
-  if (unusual < replicas)
+  if (unusual < mesh.data)
     add(usual);
   return worst.value_or(usual);
 }

@@ -12,6 +12,8 @@
 #ifndef PIPEWRIGHT_PASSES_PLANNING_MACHINEMODEL_H
 #define PIPEWRIGHT_PASSES_PLANNING_MACHINEMODEL_H
 
+#include "runtime/core/Mesh.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -33,9 +35,8 @@ llvm::StringRef nameOf(Precision precision);
 
 struct MachineFigure;
 
-/// Places of a machine, from `first` to `last`, whose ranks have some other
-/// figures. Pipelines stand one behind the other: rank r of replica d of P
-/// ranks is at place d P + r.
+/// Processes of a machine, by number from `first` to `last`, whose ranks have
+/// some other figures.
 struct OtherRanks {
   int64_t first = 0, last = 0;
   /// Which ones, each once and of those that ranks have (`isOfRank`).
@@ -90,10 +91,10 @@ struct MachineModel {
   bool isLike(const MachineModel &other) const;
   /// Whether it has ranks of several kinds.
   bool isUneven() const { return !others.empty(); }
-  /// With what a rank of a pipeline of `ranks` computes, and all alike: with
-  /// several replicas, each figure the worst of the copies of that rank, as who
-  /// is ready first waits for the others.
-  MachineModel ofRank(int64_t rank, int64_t ranks, int64_t replicas) const;
+  /// With what a rank of the mesh computes, and all alike: with several
+  /// replicas, each figure the worst of the copies of that rank, as who is
+  /// ready first waits for the others.
+  MachineModel ofRank(int64_t rank, const runtime::Mesh &mesh) const;
   /// With each figure the best of all ranks, and all alike: no rank is faster.
   MachineModel ofBestRank() const;
 };

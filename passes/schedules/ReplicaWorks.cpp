@@ -231,12 +231,14 @@ llvm::Error pipewright::schedules::setExchangeTime(TaskCosts &costs,
                                                    const Sharding &sharding) {
   if (sharding.exchangeSeconds == 0)
     return llvm::Error::success();
-  if (costs.hosts.ranks > 0)
+  if (costs.hosts.processes > 0)
     return refuse("the costs say how fast the network between replicas is; "
                   "leave out what an exchange takes");
-  costs.hosts.ranks = schedule.ranks;
+  costs.hosts.processes = schedule.ranks;
+  costs.hosts.mesh = {.pipe = schedule.ranks,
+                      .data = sharding.replicas,
+                      .map = runtime::ProcessMap::Pipelines};
   costs.hosts.network.latency = costs.linkLatency;
-  costs.hosts.replicasCross = true;
   // A replica sends its part to each of the others.
   costs.hosts.network.bandwidth = static_cast<double>(bytesOfPart) *
                                   static_cast<double>(sharding.replicas - 1) *

@@ -13,6 +13,7 @@
 #include "passes/schedules/Schedule.h"
 #include "passes/schedules/StashWindow.h"
 #include "passes/schedules/Work.h"
+#include "runtime/core/Mesh.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
@@ -58,24 +59,25 @@ struct LinkCosts {
   double bandwidth = std::numeric_limits<double>::infinity();
 };
 
-/// Where ranks are: each pipeline has places of its own, one behind the other,
-/// and so many places are a host.
+/// Where ranks are: hosts are filled with processes in the order of their
+/// numbers.
 struct Hosts {
-  /// 0: all are on one host.
-  int64_t ranks = 0;
-  /// Where in a host a pipeline may begin, each once.
-  std::vector<int64_t> begins = {0};
-  /// Whether the copies of a rank in all pipelines are on several hosts.
-  bool replicasCross = false;
+  /// Processes of one; 0: all are on one host.
+  int64_t processes = 0;
+  runtime::Mesh mesh;
   /// Between ranks of two hosts.
   LinkCosts network;
 
-  /// Of `replicas` pipelines with so many ranks each, on hosts with places for
-  /// `ranksOfHost`.
-  static Hosts of(int64_t ranksOfHost, int64_t ranks, int64_t replicas,
+  /// None where all of the mesh are on one host.
+  static Hosts of(int64_t processes, const runtime::Mesh &mesh,
                   LinkCosts network);
   /// Whether two ranks of any pipeline are on two hosts.
   bool areApart(int32_t from, int32_t to) const;
+  /// Whether the copies of any rank in all pipelines are on several hosts.
+  bool replicasCross() const;
+
+private:
+  int64_t hostOf(int64_t rank, int64_t replica) const;
 };
 
 struct TaskCosts {

@@ -328,19 +328,18 @@ MachineModel machineOfStage(const MachineModel &machine, pipe::StageOp stage,
     return machine;
   const pipe::ProgramFields program =
       pipe::programOf(stage->getParentOfType<ModuleOp>());
-  const int64_t ranks = program.ranks.value_or(1);
+  const runtime::Mesh mesh = program.mesh();
   const int64_t rank =
       !rankOfStage.empty()
           ? rankOfStage[number]
-          : static_cast<int64_t>(stage.getRank().value_or(number % ranks));
-  return machine.ofRank(rank, ranks, program.replicas);
+          : static_cast<int64_t>(stage.getRank().value_or(number % mesh.pipe));
+  return machine.ofRank(rank, mesh);
 }
 
 schedules::TaskCosts costsOfLinks(ModuleOp module,
                                   const MachineModel &machine) {
   schedules::TaskCosts costs;
-  const pipe::ProgramFields program = pipe::programOf(module);
-  setLinks(costs, machine, program.ranks.value_or(1), program.replicas);
+  setLinks(costs, machine, pipe::programOf(module).mesh());
   return costs;
 }
 

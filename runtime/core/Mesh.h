@@ -2,9 +2,10 @@
 //
 // All processes of a run are a box: position in the pipeline x replica (data
 // parallel) x shard (tensor parallel). This file alone knows which number a
-// process has: neighbours in number are shards of one stage, which talk most,
-// then come replicas, then positions. A mesh of P x 1 x 1 numbers processes as
-// the pipeline numbers its ranks.
+// process has. Launchers fill hosts in the order of numbers, so neighbours in
+// number are on one host: shards of one stage, which talk most, then replicas
+// or positions, as the map says. Unless it says pairs, a mesh of P x 1 x 1
+// numbers processes as the pipeline numbers its ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +13,10 @@
 #define PIPEWRIGHT_RUNTIME_CORE_MESH_H
 
 #include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,10 +35,52 @@ struct Place {
 enum class Axis { Pipe, Data, Tensor };
 constexpr Axis allAxes[] = {Axis::Pipe, Axis::Data, Axis::Tensor};
 
+/// In which order positions and replicas are numbered.
+enum class ProcessMap {
+  /// Replicas of a position beside each other, then the next position: what
+  /// they sum stays on a host.
+  Replicas,
+  /// Positions beside each other, then the next replica: what a pipeline sends
+  /// stays on a host.
+  Pipelines,
+  /// The same, with position p beside P-1-p: 0, P-1, 1, P-2, ... What BPipe
+  /// moves stays on a host.
+  Pairs,
+};
+constexpr ProcessMap allProcessMaps[] = {
+    ProcessMap::Replicas, ProcessMap::Pipelines, ProcessMap::Pairs};
+
+/// As options, plans and IR have it.
+constexpr const char *nameOf(ProcessMap map) {
+  return map == ProcessMap::Replicas    ? "replicas"
+         : map == ProcessMap::Pipelines ? "pipelines"
+                                        : "pairs";
+}
+
+/// The map of that name, if there is one.
+constexpr std::optional<ProcessMap> processMapNamed(std::string_view name) {
+  for (const ProcessMap map : allProcessMaps)
+    if (name == nameOf(map))
+      return map;
+  return std::nullopt;
+}
+
+/// `replicas, pipelines or pairs`
+inline std::string processMapNames() {
+  std::string names;
+  for (const ProcessMap map : allProcessMaps)
+    names += (names.empty()                         ? ""
+              : map == *std::rbegin(allProcessMaps) ? " or "
+                                                    : ", ") +
+             std::string(nameOf(map));
+  return names;
+}
+
 struct Mesh {
   int64_t pipe = 1;
   int64_t data = 1;
   int64_t tensor = 1;
+  ProcessMap map = ProcessMap::Replicas;
 
   constexpr int64_t size() const { return pipe * data * tensor; }
 
@@ -42,11 +89,17 @@ struct Mesh {
   }
 
   constexpr int64_t processAt(Place place) const {
-    return place.shard + tensor * (place.replica + data * place.position);
+    const int64_t stage = map == ProcessMap::Replicas
+                              ? place.replica + data * place.position
+                              : slotOf(place.position) + pipe * place.replica;
+    return place.shard + tensor * stage;
   }
   constexpr Place placeOf(int64_t process) const {
-    return {process / (tensor * data), process / tensor % data,
-            process % tensor};
+    const int64_t stage = process / tensor;
+    const int64_t shard = process % tensor;
+    return map == ProcessMap::Replicas
+               ? Place{stage / data, stage % data, shard}
+               : Place{positionIn(stage % pipe), stage / pipe, shard};
   }
 
   /// The processes that differ from that one in the axis alone, itself among
@@ -87,6 +140,20 @@ struct Mesh {
   }
 
   friend constexpr bool operator==(const Mesh &, const Mesh &) = default;
+
+private:
+  /// Where in its pipeline a position is numbered.
+  constexpr int64_t slotOf(int64_t position) const {
+    const int64_t other = pipe - 1 - position;
+    return map != ProcessMap::Pairs ? position
+           : position <= other      ? 2 * position
+                                    : 2 * other + 1;
+  }
+  constexpr int64_t positionIn(int64_t slot) const {
+    return map != ProcessMap::Pairs ? slot
+           : slot % 2 == 0          ? slot / 2
+                                    : pipe - 1 - slot / 2;
+  }
 };
 
 } // namespace pipewright::runtime

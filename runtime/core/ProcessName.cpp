@@ -2,19 +2,22 @@
 
 #include "runtime/core/ProcessName.h"
 
-#include <atomic>
+#include <mutex>
 
 using namespace pipewright::runtime;
 
 /// Of the one run of this process; watchdogs may read it at any time.
-static std::atomic<int64_t> replicas{1};
+static Mesh meshOfRun;
+static std::mutex mutex;
 
 void pipewright::runtime::nameProcessesBy(const Mesh &mesh) {
-  replicas = mesh.data;
+  const std::lock_guard lock(mutex);
+  meshOfRun = mesh;
 }
 
 std::string pipewright::runtime::processNumber(int64_t process) {
-  const Mesh mesh = {.data = replicas};
+  const std::unique_lock lock(mutex);
+  const Mesh mesh = meshOfRun;
   const Place place = mesh.placeOf(process);
   const std::string rank = std::to_string(place.position);
   return mesh.data == 1 ? rank

@@ -233,6 +233,8 @@ struct Program {
   /// Copies of all ranks. Each runs the same step on micro-batches of its own:
   /// the first on the first ones of a batch, and so on.
   int64_t replicas = 1;
+  /// How the processes of all replicas are numbered.
+  ProcessMap processMap = ProcessMap::Replicas;
   /// Of each replica.
   int64_t microBatches = 1;
   int64_t microBatchSize = 1;
@@ -266,7 +268,9 @@ struct Program {
 
   /// Its processes: a rank is a position.
   Mesh mesh() const {
-    return {.pipe = static_cast<int64_t>(ranks.size()), .data = replicas};
+    return {.pipe = static_cast<int64_t>(ranks.size()),
+            .data = replicas,
+            .map = processMap};
   }
   /// The micro-batches of one call of `step`, of all replicas.
   int64_t batchMicroBatches() const { return replicas * microBatches; }

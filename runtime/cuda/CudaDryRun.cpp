@@ -113,7 +113,8 @@ static std::string processesText(const Program &program,
   if (placement.ranksHere == ranks)
     return text + "all on this host";
   return text + groupedText(placement.ranksHere) +
-         " on this host; below, each host has as many, in the order of ranks";
+         " on this host; below, each host has as many, in the order of "
+         "processes";
 }
 
 //===----------------------------------------------------------------------===//

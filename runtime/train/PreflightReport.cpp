@@ -407,17 +407,12 @@ std::string pipewright::runtime::machineText(const PreflightResult &result,
           own[column.figure] = medians[i];
     own.update(links);
   }
-  // Pipelines stand one behind the other.
-  std::map<int64_t, const MeasuredRank *> places;
-  for (size_t process = 0; process < result.ranks.size(); ++process) {
-    const Place place = result.mesh.placeOf(static_cast<int64_t>(process));
-    places[place.replica * result.mesh.pipe + place.position] =
-        &result.ranks[process];
-  }
   Json others = Json::array();
-  for (const auto &[place, rank] : places)
-    if (Json own = figuresOf(result, *rank, medians, tolerance); !own.is_null())
-      others.push_back({{"first", place}, {"last", place}, {"figures", own}});
+  for (size_t process = 0; process < result.ranks.size(); ++process)
+    if (Json own = figuresOf(result, result.ranks[process], medians, tolerance);
+        !own.is_null())
+      others.push_back(
+          {{"first", process}, {"last", process}, {"figures", own}});
   Json file = {{"processor", "the machine that --preflight measured"},
                {"figures", figures}};
   if (!others.empty())

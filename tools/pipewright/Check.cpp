@@ -98,11 +98,11 @@ judgeMessages(PlanFile &plan, llvm::ArrayRef<Channels> layouts) {
 
 /// Puts the plan on a machine.
 static llvm::Error setMachine(PlanFile &plan, const ChosenMachine &machine,
-                              int64_t replicas) {
+                              const runtime::Mesh &mesh) {
   if (!plan.costs)
     return refuse("--machine needs to know what tasks take, which only a plan "
                   "with costs says: plan.json of pipewright plan or compile");
-  setLinks(*plan.costs, machine.model, plan.schedule.ranks, replicas);
+  setLinks(*plan.costs, machine.model, mesh);
   return llvm::Error::success();
 }
 
@@ -115,16 +115,15 @@ static bool knowsStashes(const PlanFile &plan) {
 }
 
 /// That of the user, or else of the machine, if it is known.
-static std::optional<MemoryLimit>
-limitOf(const PlanFile &plan, const CheckOptions &options, int64_t replicas) {
+static std::optional<MemoryLimit> limitOf(const PlanFile &plan,
+                                          const CheckOptions &options,
+                                          const runtime::Mesh &mesh) {
   if (options.limit || !options.machine || !knowsStashes(plan))
     return options.limit;
   MemoryLimit limit{0, /*isBytes=*/true,
                     "than a rank has memory on " + options.machine->name};
   for (int64_t rank = 0; rank < plan.schedule.ranks; ++rank) {
-    const double memory =
-        options.machine->model.ofRank(rank, plan.schedule.ranks, replicas)
-            .memory;
+    const double memory = options.machine->model.ofRank(rank, mesh).memory;
     if (memory == MachineModel::unknownMemory)
       return std::nullopt;
     limit.ofRanks.push_back(static_cast<int64_t>(memory));
@@ -378,6 +377,23 @@ static llvm::Expected<int64_t> replicasOf(const PlanFile &plan,
   return replicas;
 }
 
+/// Its processes, as the plan, the user or the machine says.
+static runtime::Mesh meshOf(const PlanFile &plan, const CheckOptions &options,
+                            int64_t replicas) {
+  runtime::Mesh mesh = {.pipe = plan.schedule.ranks, .data = replicas};
+  if (options.processMap)
+    mesh.map = *options.processMap;
+  else if (plan.costs && plan.costs->hosts.processes > 0)
+    mesh.map = plan.costs->hosts.mesh.map;
+  else if (options.machine)
+    mesh.map = usualProcessMap(
+        options.machine->model, mesh.pipe, replicas,
+        llvm::any_of(plan.schedule.moves, [](const StashMove &move) {
+          return !move.keeper.isHost();
+        }));
+  return mesh;
+}
+
 /// What replicas do together, which the file does not say.
 static llvm::Error addWorks(PlanFile &plan, const Sharding &sharding) {
   if (!plan.lists.empty() || !plan.timedWorks.empty())
@@ -418,8 +434,9 @@ llvm::Error tool::checkFile(const CheckOptions &o,
   llvm::Expected<int64_t> replicas = replicasOf(plan, o);
   if (!replicas)
     return inFile(replicas.takeError());
+  const runtime::Mesh mesh = meshOf(plan, o, *replicas);
   if (o.machine)
-    if (llvm::Error error = setMachine(plan, *o.machine, *replicas))
+    if (llvm::Error error = setMachine(plan, *o.machine, mesh))
       return inFile(std::move(error));
   if (o.sharding)
     if (llvm::Error error = addWorks(plan, *o.sharding))
@@ -431,7 +448,7 @@ llvm::Error tool::checkFile(const CheckOptions &o,
       judgeMessages(plan, o.layouts);
   if (!verdicts)
     return inFile(verdicts.takeError());
-  const std::optional<MemoryLimit> limit = limitOf(plan, o, *replicas);
+  const std::optional<MemoryLimit> limit = limitOf(plan, o, mesh);
   if (limit)
     if (llvm::Error error = checkLimit(plan, *limit))
       return inFile(std::move(error));

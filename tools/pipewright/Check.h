@@ -42,6 +42,9 @@ struct CheckOptions {
   std::optional<MemoryLimit> limit;
   /// Copies of all ranks; what the file says unless given.
   std::optional<int64_t> replicas;
+  /// How processes are numbered; unless given as the file says, or as is usual
+  /// on the machine.
+  std::optional<runtime::ProcessMap> processMap;
   /// Adds what they do together.
   std::optional<schedules::Sharding> sharding;
   /// Whose links messages take, and whose memory is a limit.

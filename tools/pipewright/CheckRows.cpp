@@ -1,6 +1,7 @@
 //===- CheckRows.cpp - The options of check -------------------------------===//
 
 #include "tools/pipewright/Check.h"
+#include "tools/pipewright/ProcessMapRow.h"
 #include "tools/pipewright/ShardingRows.h"
 
 #include "passes/schedules/Refusal.h"
@@ -133,6 +134,10 @@ const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
            {{"data-parallel", "D",
              "Replicas of all ranks; what the plan says unless given"},
             option::count(&CheckOptions::replicas)},
+           {processMapSpelling(),
+            [](const OptionSpelling &row, Given given, CheckOptions &options) {
+              return readProcessMap(row, given, options.processMap);
+            }},
            {zeroSpelling(),
             [](const OptionSpelling &, Given given, CheckOptions &options) {
               return readSharding(given, options.replicas.value_or(1),

@@ -24,6 +24,7 @@ namespace pipewright::tool {
 
 /// Decides what the user left open, by the times of whole plans.
 LogicalResult Compilation::choose() {
+  chooseProcessMap();
   const bool recomputes = options.pipelines.staged.remat == "auto";
   const CompileOptions open = options;
   const double beat = stepToBeat;
@@ -62,6 +63,37 @@ LogicalResult Compilation::choose() {
   if (!recomputes)
     tellCut(cut, open.pipelines.staged.balance.getValue());
   return success();
+}
+
+/// Where nobody says in which order processes are numbered and that makes a
+/// difference: of pipelines and replicas the one with the shorter step, if
+/// there is one that fits.
+void Compilation::chooseProcessMap() {
+  if (options.processMap || begin != Level::Import ||
+      options.pipelines.scheduled.draft || options.movesStashes() ||
+      !options.dependsOnProcessMap())
+    return;
+  CompileOptions open = options;
+  CompileOptions others = options;
+  others.comparesSchedules = true;
+  double best = std::numeric_limits<double>::infinity();
+  open.processMap = options.mesh().map;
+  for (const runtime::ProcessMap map :
+       {*open.processMap, runtime::ProcessMap::Replicas}) {
+    others.processMap = map;
+    Refusal refusal;
+    if (auto draft = planQuietly(others, refusal, best);
+        succeeded(draft) && draft->step < best) {
+      best = draft->step;
+      open.processMap = map;
+    }
+  }
+  takeOver(open);
+  pipe::changeProgram(module(), [&](pipe::ProgramFields &program) {
+    program.processMap = *options.processMap;
+  });
+  mlir::emitRemark(module().getLoc())
+      << "process-map 'auto' chose: " << nameOf(*options.processMap);
 }
 
 /// The stages under the options as they are.

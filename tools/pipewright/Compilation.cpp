@@ -135,6 +135,8 @@ void Compilation::setAttributes() {
       program.ranks = options.pipelines.scheduled.ranks;
     if (anew || (options.replicas > 1 && program.replicas == 1))
       program.replicas = options.replicas;
+    if (anew)
+      program.processMap = options.mesh().map;
     if (anew || !program.schedule)
       program.schedule =
           builder.getStringAttr(options.pipelines.scheduled.policy.getValue());
@@ -384,8 +386,7 @@ StepEstimate Compilation::estimateStep(const CompileOptions &others,
 
 /// Other options for the same model.
 void Compilation::takeOver(const CompileOptions &others) {
-  if (options.replicas != others.replicas ||
-      options.pipelines.scheduled.ranks != others.pipelines.scheduled.ranks) {
+  if (options.mesh() != others.mesh()) {
     staged.models.clear();
     staged.drafts.clear();
   }

@@ -98,6 +98,7 @@ private:
   void setAttributes();
   mlir::Attribute machineAttribute();
   mlir::LogicalResult choose();
+  void chooseProcessMap();
   mlir::LogicalResult chooseRemat();
   mlir::FailureOr<bool> decideRemat();
   bool isBeaten(llvm::ArrayRef<RematTrial> trials);

@@ -68,6 +68,9 @@ std::map<std::string, std::string> LevelText::options() const {
     all["micro-batches"] = std::to_string(*program.microBatches);
   if (program.replicas > 1)
     all["data-parallel"] = std::to_string(program.replicas);
+  if (program.replicas > 1 ||
+      program.processMap != runtime::ProcessMap::Replicas)
+    all["process-map"] = nameOf(program.processMap);
   if (program.zero > 0)
     all["zero"] = std::to_string(program.zero);
   if (program.schedule)

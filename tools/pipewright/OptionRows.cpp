@@ -10,6 +10,7 @@
 #include "support/Text.h"
 #include "tools/common/Registration.h"
 #include "tools/pipewright/Options.h"
+#include "tools/pipewright/ProcessMapRow.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -193,8 +194,8 @@ static llvm::Error readBucketSize(const OptionSpelling &row, Given given,
   return readBytes(row.name, text, 1, options.bucketSize.emplace(), "none");
 }
 
-static Recorded recordBucketSize(const OptionSpelling &row, Given given,
-                                 const CompileOptions &options) {
+static Recorded recordTextIfGiven(const OptionSpelling &row, Given given,
+                                  const CompileOptions &options) {
   if (!given.isGiven(row.name))
     return std::nullopt;
   return given[row.name].str();
@@ -352,6 +353,12 @@ static std::vector<CompileRow> sizeRows() {
                    "update",
                    "1"}),
         recordNumber(&CompileOptions::replicas), readReplicas},
+       {refusedBy(Profile, under(Heading::Expert,
+                                 processMapSpelling(/*isPlanned=*/true))),
+        recordTextIfGiven,
+        [](const OptionSpelling &row, Given given, CompileOptions &options) {
+          return readProcessMap(row, given, options.processMap);
+        }},
        {refusedBy(Profile,
                   {"loops", "V",
                    "Stages per rank; what the schedule needs unless given"}),
@@ -394,7 +401,7 @@ static std::vector<CompileRow> sizeRows() {
                          "whole, and the backward goes on beside it; none: all "
                          "of a stage at once, behind its last backward",
                          "25MiB"}),
-                  recordBucketSize, readBucketSize}),
+                  recordTextIfGiven, readBucketSize}),
        decidedAt(Level::Scheduled,
                  {under(Heading::Expert,
                         {"sum-groups", "V",

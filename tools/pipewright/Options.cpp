@@ -8,6 +8,8 @@
 
 #include "tools/pipewright/Options.h"
 
+#include "passes/planning/MachineLinks.h"
+
 #include "support/Text.h"
 
 #include "mlir/Pass/PassRegistry.h"
@@ -22,12 +24,24 @@ namespace pipewright::tool {
 std::optional<int64_t> CompileOptions::limitOf(int64_t rank) const {
   if (!machine)
     return memoryLimit;
-  const MachineModel own =
-      machine->model.ofRank(rank, pipelines.scheduled.ranks, replicas);
+  const MachineModel own = machine->model.ofRank(rank, mesh());
   if (!findMachineFigure("memory")->isKnown(own))
     return memoryLimit;
   const auto bytes = static_cast<int64_t>(std::clamp(own.memory, 1.0, 1e18));
   return memoryLimit ? std::min(*memoryLimit, bytes) : bytes;
+}
+
+bool CompileOptions::dependsOnProcessMap() const {
+  return pipewright::dependsOnProcessMap(
+      machineModel(), pipelines.scheduled.ranks, replicas, movesStashes());
+}
+
+runtime::Mesh CompileOptions::mesh() const {
+  const int64_t ranks = pipelines.scheduled.ranks;
+  return {.pipe = ranks,
+          .data = replicas,
+          .map = processMap.value_or(usualProcessMap(
+              machineModel(), ranks, replicas, movesStashes()))};
 }
 
 bool CompileOptions::limitsMemory() const {

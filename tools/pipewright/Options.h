@@ -57,6 +57,16 @@ struct CompileOptions {
   /// What the target decided.
   codegen::TargetDecisions decisions;
   int64_t loops = 1, microBatches = 1, replicas = 1;
+  /// In which order processes are numbered; none: as the plan has it for the
+  /// machine.
+  std::optional<runtime::ProcessMap> processMap;
+  runtime::Mesh mesh() const;
+  /// Whether that makes a difference on the machine.
+  bool dependsOnProcessMap() const;
+  /// Whether ranks keep stashes of others.
+  bool movesStashes() const {
+    return policy.policy && policy->stashLimit(sizes()).has_value();
+  }
   /// The level of ZeRO.
   int64_t zero = 0;
   /// The bytes of a bucket of gradients; none: all of a stage at once.

@@ -11,6 +11,7 @@
 #include "passes/schedules/Timetable.h"
 #include "support/Text.h"
 #include "tools/pipewright/FigureTable.h"
+#include "tools/pipewright/ProcessMapRow.h"
 #include "tools/pipewright/ScheduleOutput.h"
 #include "tools/pipewright/ShardingRows.h"
 
@@ -177,6 +178,11 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
         option::count([](ListOptions &options) -> int64_t & {
           return options.sizes.replicas;
         })},
+       {processMapSpelling(),
+        [](const OptionSpelling &row, const OptionValues &given,
+           ListOptions &options) {
+          return readProcessMap(row, given, options.sizes.processMap);
+        }},
        {zeroSpelling(), readZero},
        {zeroBuffersSpelling(), nullptr},
        {weightsSpelling(), nullptr},
@@ -296,8 +302,8 @@ static void printDrawing(const SimulatedSchedule &simulated) {
   Figures figures = simulated.figures();
   Picture picture = simulated.picture();
   auto time = [&](double value) { return timeText(picture, value); };
-  if (simulated.replicas > 1)
-    llvm::outs() << "    " << replicasText(simulated.replicas) << "\n";
+  if (simulated.mesh.data > 1)
+    llvm::outs() << "    " << replicasText(simulated.mesh.data) << "\n";
   if (const size_t moves = simulated.schedule.moves.size(); simulated.offloads)
     llvm::outs() << llvm::formatv("    {0} of {1} stashes move\n", moves,
                                   simulated.schedule.stages *

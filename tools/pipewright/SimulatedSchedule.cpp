@@ -123,8 +123,7 @@ static llvm::Error checkUnits(const SimulatedSchedule &result,
 
 static void setLinks(SimulatedSchedule &result, const ScheduleTimes &times) {
   if (times.machine) {
-    setLinks(result.costs, times.machine->model, result.schedule.ranks,
-             result.replicas);
+    setLinks(result.costs, times.machine->model, result.mesh);
     result.times += ", links of " + times.machine->name;
   }
   if (times.latency) {
@@ -230,10 +229,9 @@ static void warnOfMemory(const SimulatedSchedule &result,
   if (!times.machine)
     return;
   for (auto [rank, summary] : llvm::enumerate(result.simulation.ranks)) {
-    const double memory = times.machine->model
-                              .ofRank(static_cast<int64_t>(rank),
-                                      result.schedule.ranks, result.replicas)
-                              .memory;
+    const double memory =
+        times.machine->model.ofRank(static_cast<int64_t>(rank), result.mesh)
+            .memory;
     if (static_cast<double>(summary.peakStashBytes) <= memory)
       continue;
     printMessage(
@@ -248,11 +246,23 @@ static void warnOfMemory(const SimulatedSchedule &result,
   }
 }
 
+static runtime::Mesh meshOf(const NamedSchedule &named,
+                            const ScheduleOptions &options,
+                            const ScheduleTimes &times,
+                            const ScheduleSizes &sizes) {
+  runtime::Mesh mesh = {.pipe = options.ranks, .data = sizes.replicas};
+  if (sizes.processMap)
+    mesh.map = *sizes.processMap;
+  else if (times.machine)
+    mesh.map = usualProcessMap(times.machine->model, mesh.pipe, mesh.data,
+                               named.choice->stashLimit(options).has_value());
+  return mesh;
+}
+
 static llvm::Expected<SimulatedSchedule>
 simulateWith(const NamedSchedule &named, ScheduleOptions options,
              const ScheduleTimes &times, const ScheduleSizes &sizes) {
   SimulatedSchedule result;
-  result.replicas = sizes.replicas;
   result.offloads = sizes.offload > 0;
   result.name = named.name;
   result.choice = named.choice;
@@ -263,6 +273,7 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
   if (!shape)
     return shape.takeError();
   result.schedule = std::move(*shape);
+  result.mesh = meshOf(named, options, times, sizes);
   if (llvm::Error error = setCosts(result, times))
     return refuse("{0}: {1}", named.name, llvm::toString(std::move(error)));
   setStashes(result, sizes);
@@ -369,7 +380,7 @@ Picture SimulatedSchedule::picture() const {
   Picture picture{name, schedule, simulation, costs, edges};
   picture.unitTimes = !inSeconds;
   picture.times = times;
-  picture.replicas = replicas;
+  picture.replicas = mesh.data;
   return picture;
 }
 

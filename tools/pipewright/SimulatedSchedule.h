@@ -30,6 +30,8 @@ struct ScheduleSizes {
   std::optional<int64_t> ranks, loops, microBatches;
   /// Copies of all ranks, each with as many micro-batches.
   int64_t replicas = 1;
+  /// How processes are numbered; none: as is usual on the machine.
+  std::optional<runtime::ProcessMap> processMap;
   /// Whether, and how, what they do together is part of the step.
   std::optional<schedules::Sharding> sharding;
   /// The share of its stashes that a rank may have on its host.
@@ -69,8 +71,8 @@ struct SimulatedSchedule {
   std::string times;
   /// With the costs of a file, or with times that have units.
   bool inSeconds = false;
-  /// Copies of all ranks, of which one is simulated.
-  int64_t replicas = 1;
+  /// Its processes: of the copies of all ranks, one is simulated.
+  runtime::Mesh mesh;
   /// Whether hosts may keep stashes.
   bool offloads = false;
 

@@ -416,21 +416,22 @@ static FailureOr<StageRanks> ranksOf(const ModelOps &model, Method::Kind method,
   if (!machine->isUneven() || cut.stages < 1)
     return ranks;
   const ProgramFields program = programOf(module);
-  const int64_t places = program.ranks.value_or(cut.stages);
+  runtime::Mesh mesh = program.mesh();
+  mesh.pipe = program.ranks.value_or(cut.stages);
   Region &body = function.getBody();
   SymbolTableCollection none;
   const double best = workOf(body, machine->ofBestRank(), none).seconds;
   std::vector<int64_t> rankOfStage = cut.rankOfStage.vec();
   for (int64_t stage = 0; cut.rankOfStage.empty() && stage < cut.stages;
        ++stage)
-    rankOfStage.push_back(stage % places);
+    rankOfStage.push_back(stage % mesh.pipe);
   const size_t copies = rankOfStage.size() / cut.stages;
   for (int64_t stage = 0; stage < cut.stages; ++stage) {
     // The copies share the micro-batches evenly.
     double slowness = 0, memory = std::numeric_limits<double>::infinity();
     for (size_t copy = 0; copy < copies; ++copy) {
-      const MachineModel own = machine->ofRank(
-          rankOfStage[copy * cut.stages + stage], places, program.replicas);
+      const MachineModel own =
+          machine->ofRank(rankOfStage[copy * cut.stages + stage], mesh);
       slowness += workOf(body, own, none).seconds / best;
       memory = std::min(memory, own.memory);
     }

@@ -50,20 +50,22 @@ static llvm::Error readLink(const Value &value, const JsonPath &place,
 
 /// Which ranks are on one host, and the network between hosts.
 static llvm::Error readHosts(const Value &value, const JsonPath &place,
-                             Hosts &hosts) {
-  auto readBegin = [&](const Value &value, const JsonPath &at, size_t) {
-    return readInteger(value, at, hosts.begins.emplace_back(),
-                       {0, hosts.ranks - 1});
-  };
-  auto readBegins = [&](const Value &value, const JsonPath &at) {
-    hosts.begins.clear();
-    return readEach(value, at, readBegin);
+                             int64_t ranks, Hosts &hosts) {
+  hosts.mesh.pipe = ranks;
+  auto readMap = [&](const Value &value, const JsonPath &at) -> llvm::Error {
+    std::optional<runtime::ProcessMap> map =
+        runtime::processMapNamed(value.getAsString().value_or(""));
+    if (!map)
+      return refuseAt(at, "expects {0}, found {1}", runtime::processMapNames(),
+                      show(value));
+    hosts.mesh.map = *map;
+    return llvm::Error::success();
   };
   return readObject(
       value, place,
-      {required({"ranks", integer(hosts.ranks, {1, int64_t(1) << 20})}),
-       {"begins", readBegins},
-       {"replicas_cross", flag(hosts.replicasCross)},
+      {required({"ranks", integer(hosts.processes, {1, int64_t(1) << 20})}),
+       {"replicas", integer(hosts.mesh.data, {1, int64_t(1) << 20})},
+       {"process_map", readMap},
        {"latency", seconds(hosts.network.latency)},
        {"bandwidth", bandwidth(hosts.network.bandwidth)}});
 }
@@ -93,7 +95,8 @@ llvm::Error pipewright::schedules::plan::readCosts(const Value &value,
                      {"pair_factor", seconds(costs.pairFactor)},
                      {"hosts",
                       [&](const Value &value, const JsonPath &at) {
-                        return readHosts(value, at, costs.hosts);
+                        return readHosts(value, at, schedule.ranks,
+                                         costs.hosts);
                       }},
                      {"host_latency", seconds(costs.hostLink.latency)},
                      {"host_bandwidth", bandwidth(costs.hostLink.bandwidth)}});

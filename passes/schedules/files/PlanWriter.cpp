@@ -76,11 +76,11 @@ static Value costsToJson(const TaskCosts &costs, bool hasCopies) {
     object["host_latency"] = costs.hostLink.latency;
     object["host_bandwidth"] = bandwidthToJson(costs.hostLink.bandwidth);
   }
-  if (const Hosts &hosts = costs.hosts; hosts.ranks > 0)
+  if (const Hosts &hosts = costs.hosts; hosts.processes > 0)
     object["hosts"] =
-        Object{{"ranks", hosts.ranks},
-               {"begins", Array(hosts.begins)},
-               {"replicas_cross", hosts.replicasCross},
+        Object{{"ranks", hosts.processes},
+               {"replicas", hosts.mesh.data},
+               {"process_map", nameOf(hosts.mesh.map)},
                {"latency", hosts.network.latency},
                {"bandwidth", bandwidthToJson(hosts.network.bandwidth)}};
   return object;

@@ -154,14 +154,17 @@ TEST(PreflightReport, WhatTakesNoTimeMayTakeNearlyTwiceAsLong) {
             "the median of links in a host, 1.00 us\n");
 }
 
-// Process r D + d is rank r of replica d, but its place in a machine is d P +
-// r.
-TEST(PreflightReport, PipelinesStandOneBehindTheOther) {
-  PreflightResult result = alike(3, 2);
-  result.ranks[1].figures[Matmul].median = 40e9;
-  const nlohmann::json ranks = fileOf(result)["ranks"];
-  ASSERT_EQ(ranks.size(), 1u);
-  EXPECT_EQ(ranks[0]["first"], 3);
+// A machine's places are processes, whatever ranks these are.
+TEST(PreflightReport, PlacesAreProcesses) {
+  for (const ProcessMap map : allProcessMaps) {
+    PreflightResult result = alike(3, 2);
+    result.mesh.map = map;
+    result.ranks[1].figures[Matmul].median = 40e9;
+    const nlohmann::json ranks = fileOf(result)["ranks"];
+    ASSERT_EQ(ranks.size(), 1u);
+    EXPECT_EQ(ranks[0]["first"], 1);
+    EXPECT_EQ(ranks[0]["last"], 1);
+  }
 }
 
 // A rank that differs in one precision has a figure in all: readers of files

@@ -18,6 +18,7 @@
 
 #include <random>
 
+using namespace pipewright;
 using namespace pipewright::schedules;
 using namespace pipewright::schedules::testing;
 
@@ -39,7 +40,9 @@ PlanFile fullPlan() {
   costs.stages[0].update = 0.25;
   costs.linkLatency = 1e-6;
   costs.links[{1, 0}] = {2e-6, 1e9};
-  costs.hosts = Hosts::of(2, 4, 3, {1e-5, 2e8});
+  costs.hosts =
+      Hosts::of(2, {.pipe = 4, .data = 3, .map = runtime::ProcessMap::Pairs},
+                {1e-5, 2e8});
   costs.pairFactor = 0.75;
   Simulation simulation = valueOf(simulate(plan.schedule, costs, plan.edges));
   plan.lists = valueOf(orderMessages(plan.schedule, costs, plan.edges));

@@ -7,8 +7,10 @@
 
 #include "test/unit/schedules/ScheduleTesting.h"
 
+using namespace pipewright;
 using namespace pipewright::schedules;
 using namespace pipewright::schedules::testing;
+using runtime::ProcessMap;
 
 TEST(Simulator, SpanIsTheLongestRank) {
   Simulation simulation =
@@ -141,20 +143,56 @@ TEST(Simulator, WorksRunBesideTasksUntilItsWait) {
             waits);
 }
 
+// Against lists of processes as the order is described.
+TEST(Simulator, ProcessesFillHostsInTheOrderOfTheirNumbers) {
+  using Process = std::pair<int64_t, int64_t>; // Rank, replica.
+  for (int64_t ranks = 1; ranks <= 9; ++ranks)
+    for (int64_t replicas = 1; replicas <= 9; ++replicas)
+      for (int64_t processes = 1; processes <= 20; ++processes)
+        for (const ProcessMap map : runtime::allProcessMaps) {
+          std::vector<Process> all;
+          if (map == ProcessMap::Replicas)
+            for (int64_t rank = 0; rank < ranks; ++rank)
+              for (int64_t replica = 0; replica < replicas; ++replica)
+                all.push_back({rank, replica});
+          else
+            for (int64_t replica = 0; replica < replicas; ++replica)
+              for (int64_t low = 0, high = ranks - 1, i = 0; i < ranks; ++i)
+                all.push_back(
+                    {map == ProcessMap::Pairs && i % 2 ? high-- : low++,
+                     replica});
+          std::map<Process, int64_t> host;
+          for (size_t i = 0; i < all.size(); ++i)
+            host[all[i]] = static_cast<int64_t>(i) / processes;
+          const Hosts hosts =
+              Hosts::of(processes, {ranks, replicas, 1, map}, {0, 2});
+          bool cross = false;
+          for (int64_t from = 0; from < ranks; ++from) {
+            for (int64_t to = 0; to < ranks; ++to) {
+              bool apart = false;
+              for (int64_t replica = 0; replica < replicas; ++replica)
+                apart |= host[{from, replica}] != host[{to, replica}];
+              EXPECT_EQ(apart, hosts.areApart(static_cast<int32_t>(from),
+                                              static_cast<int32_t>(to)));
+            }
+            for (int64_t replica = 1; replica < replicas; ++replica)
+              cross |= host[{from, replica}] != host[{from, 0}];
+          }
+          EXPECT_EQ(cross, hosts.replicasCross());
+        }
+}
+
 TEST(Simulator, HopsBetweenHostsTakeTheNetwork) {
   // Two pipelines of three ranks on hosts of four: places 0 to 2 and 3 to 5.
   const LinkCosts network = {0, 2};
-  Hosts hosts = Hosts::of(4, 3, 2, network);
-  EXPECT_EQ((std::vector<int64_t>{0, 3}), hosts.begins);
+  Hosts hosts = Hosts::of(4, {3, 2, 1, ProcessMap::Pipelines}, network);
   EXPECT_TRUE(hosts.areApart(0, 1)); // Of the second pipeline.
   EXPECT_FALSE(hosts.areApart(1, 2));
-  EXPECT_TRUE(hosts.replicasCross);
-  // All fit on one host; each pipeline has hosts of its own; begins repeat.
-  EXPECT_EQ(0, Hosts::of(8, 3, 2, network).ranks);
-  EXPECT_EQ((std::vector<int64_t>{0}), Hosts::of(4, 8, 16, network).begins);
-  EXPECT_TRUE(Hosts::of(4, 8, 1, network).areApart(3, 4));
-  EXPECT_FALSE(Hosts::of(4, 8, 1, network).replicasCross);
-  EXPECT_EQ((std::vector<int64_t>{0, 2}), Hosts::of(4, 6, 9, network).begins);
+  EXPECT_TRUE(hosts.replicasCross());
+  // All fit on one host.
+  EXPECT_EQ(0, Hosts::of(8, {3, 2}, network).processes);
+  EXPECT_FALSE(Hosts::of(8, {3, 2}, network).areApart(0, 2));
+  EXPECT_FALSE(Hosts::of(8, {3, 2}, network).replicasCross());
 
   // F0 0 to 1; 8 bytes take 2 within a host and 4 between two.
   TaskCosts costs = TaskCosts::uniform(2);
@@ -162,7 +200,7 @@ TEST(Simulator, HopsBetweenHostsTakeTheNetwork) {
   Schedule schedule = buildSchedule("gpipe", 2, 2, 1);
   std::vector<StageEdge> edges = {{0, 1, 8, false}};
   EXPECT_EQ(3, valueOf(simulate(schedule, costs, edges)).times[1][0].start);
-  costs.hosts = Hosts::of(1, 2, 2, network);
+  costs.hosts = Hosts::of(1, {2, 2}, network);
   EXPECT_EQ(5, valueOf(simulate(schedule, costs, edges)).times[1][0].start);
   // Replicas move half of their bytes twice.
   std::vector<Work> sums = {
