@@ -342,6 +342,8 @@ void ConfigurationSearch::add(Configuration one) {
     ++alike;
     return;
   }
+  if (one.processMap.empty())
+    one.processMap = processMapOf(one);
   auto place = llvm::find_if(planned, [&](const Configuration &other) {
     return isShorterStep(one.step, other.step) ||
            (!isShorterStep(other.step, one.step) &&

@@ -54,6 +54,9 @@ struct Configuration {
   std::string chosen;
   /// How the model is cut; empty: as the user said.
   std::string balance;
+  /// In which order processes are numbered, where it matters and the user did
+  /// not say; empty elsewhere.
+  std::string processMap;
   /// Stages on a rank; 0: as the user said, or as the schedule chooses.
   int64_t loops = 0;
   /// Whether hosts keep stashes, as many as copies are in time.
@@ -197,6 +200,8 @@ private:
   bool mayCompareSchedules(const Configuration &one);
   std::vector<Configuration> smallWays();
   void compareSmallWays();
+  std::string processMapOf(const Configuration &one);
+  void tryProcessMaps();
   void tryWithoutZero();
   std::vector<Configuration> smallestWays() const;
   std::string smallestPlan();

@@ -434,7 +434,46 @@ void ConfigurationSearch::tryWithoutZero() {
   }
 }
 
+/// See Configuration.
+std::string ConfigurationSearch::processMapOf(const Configuration &one) {
+  const auto variant = opened(one);
+  if (!variant || given.isGiven("process-map") ||
+      !variant->options.dependsOnProcessMap())
+    return "";
+  return nameOf(variant->options.mesh().map);
+}
+
+/// Ways are looked at with pipelines on as few hosts as they can be: no other
+/// order has shorter messages. The fastest, and those that may have been but
+/// for their sums, with these on as few hosts.
+void ConfigurationSearch::tryProcessMaps() {
+  constexpr size_t most = 6;
+  std::multimap<double, Configuration> ways;
+  for (const Configuration &one : planned)
+    ways.insert({one.step, one});
+  for (const Prospect &prospect : slowerPlans)
+    if (prospect.bound <= stepToBeat())
+      ways.insert({prospect.bound, prospect.one});
+  std::set<std::tuple<int64_t, int64_t, int64_t, bool>> tried;
+  for (Configuration one : llvm::make_second_range(ways)) {
+    if (tried.size() == most)
+      return;
+    const auto usual = runtime::processMapNamed(processMapOf(one));
+    if (usual != runtime::ProcessMap::Pipelines ||
+        !tried
+             .insert({one.ranks, one.microBatchSize, one.zero,
+                      one.balance == "step"})
+             .second)
+      continue;
+    one.processMap = nameOf(runtime::ProcessMap::Replicas);
+    if (!one.isSmall() && !one.chosen.empty())
+      keepSchedule(one);
+    planVariant(one, /*estimatesFirst=*/false);
+  }
+}
+
 void ConfigurationSearch::tryVariants() {
+  tryProcessMaps();
   compareSmallWays();
   tryWithoutZero();
   // Cut for a short step. Several stages on a rank are made to take as long, so
@@ -458,6 +497,7 @@ void ConfigurationSearch::tryVariants() {
         keepSchedule(one);
       return recomputesEarly(one);
     });
+  tryProcessMaps();
 }
 
 } // namespace pipewright::tool

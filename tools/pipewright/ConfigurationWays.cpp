@@ -40,8 +40,9 @@ std::string ConfigurationSearch::optionsOf(const Configuration &one) const {
   const OptionValues values = valuesOf(one);
   llvm::SmallVector<std::string> words;
   for (llvm::StringRef name :
-       {"ranks", "data-parallel", "micro-batches", "micro-batch-size",
-        "schedule", "remat", "zero", "balance", "stages", "loops", "offload"})
+       {"ranks", "data-parallel", "process-map", "micro-batches",
+        "micro-batch-size", "schedule", "remat", "zero", "balance", "stages",
+        "loops", "offload"})
     if (values.isGiven(name) && (name != "zero" || one.zero > 0))
       words.push_back("--" + name.str() + " " + quoted(values[name]));
   if (one.hasEarlyTasks())
@@ -58,6 +59,8 @@ OptionValues ConfigurationSearch::valuesOf(const Configuration &one) const {
       one.balance.empty() ? given : given.with("balance", one.balance);
   if (one.recomputesEarly)
     values = values.with("early-recompute", "");
+  if (!one.processMap.empty())
+    values = values.with("process-map", one.processMap);
   if (one.loops > 0)
     values = values.with("loops", std::to_string(one.loops));
   if (one.offloads)
