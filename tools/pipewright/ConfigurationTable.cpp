@@ -97,6 +97,7 @@ llvm::json::Value ConfigurationSearch::toJson() const {
                                      {"balance", cutOf(one)},
                                      {"recomputes_early", one.hasEarlyTasks()},
                                      {"offloads", one.hostBytes > 0},
+                                     {"process_map", one.processMap},
                                      {"options", optionsOf(one)},
                                      {"host_bytes", one.hostBytes},
                                      {"step_seconds", one.step},

@@ -380,10 +380,11 @@ void ConfigurationSearch::compareSmallWays() {
   const bool recomputes = isLimited && !given.isGiven("remat");
   if (planned.empty() || !wanted.pareto.empty() || !(cuts || recomputes))
     return;
-  std::set<std::tuple<int64_t, int64_t, int64_t>> compared;
+  std::set<std::tuple<int64_t, int64_t, int64_t, std::string>> compared;
   size_t tried = 0;
   for (Configuration one : smallWays()) {
-    const std::tuple key(one.ranks, one.microBatchSize, one.zero);
+    const std::tuple key(one.ranks, one.microBatchSize, one.zero,
+                         processMapOf(one));
     if (compared.count(key))
       continue;
     if (tried++ == most)
@@ -437,8 +438,9 @@ void ConfigurationSearch::tryWithoutZero() {
 /// See Configuration.
 std::string ConfigurationSearch::processMapOf(const Configuration &one) {
   const auto variant = opened(one);
-  if (!variant || given.isGiven("process-map") ||
-      !variant->options.dependsOnProcessMap())
+  const bool isFixed =
+      given.isGiven("process-map") && given["process-map"] != "auto";
+  if (!variant || isFixed || !variant->options.dependsOnProcessMap())
     return "";
   return nameOf(variant->options.mesh().map);
 }
@@ -475,6 +477,7 @@ void ConfigurationSearch::tryProcessMaps() {
 void ConfigurationSearch::tryVariants() {
   tryProcessMaps();
   compareSmallWays();
+  tryProcessMaps();
   tryWithoutZero();
   // Cut for a short step. Several stages on a rank are made to take as long, so
   // nothing is gained where they do; as that takes long, one is enough.
@@ -497,7 +500,6 @@ void ConfigurationSearch::tryVariants() {
         keepSchedule(one);
       return recomputesEarly(one);
     });
-  tryProcessMaps();
 }
 
 } // namespace pipewright::tool
