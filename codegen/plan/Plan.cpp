@@ -283,24 +283,6 @@ llvm::json::Value Plan::toJson() const {
   return plan;
 }
 
-/// `process-map pairs, on hosts of 2: ranks 0 3 | 1 2`, where there are
-/// several.
-static std::string wordsOf(const schedules::Hosts &hosts) {
-  constexpr int64_t most = 64;
-  if (hosts.processes == 0)
-    return "";
-  std::string text = "process-map " + std::string(nameOf(hosts.mesh.map)) +
-                     ", on hosts of " + std::to_string(hosts.processes) +
-                     ": ranks ";
-  const int64_t listed = std::min(hosts.mesh.size(), most);
-  for (int64_t process = 0; process < listed; ++process)
-    text += (process == 0                     ? ""
-             : process % hosts.processes == 0 ? " | "
-                                              : " ") +
-            std::to_string(hosts.mesh.placeOf(process).position);
-  return text + (listed < hosts.mesh.size() ? " ..." : "");
-}
-
 std::string criticalPathShares(const schedules::Schedule &order,
                                const schedules::Simulation &simulation) {
   if (simulation.times.empty())
@@ -337,6 +319,23 @@ std::string criticalPathShares(const schedules::Schedule &order,
   if (rest > 0)
     text += llvm::formatv(", others {0:F1} %", 100 * rest / end);
   return text;
+}
+
+std::string Plan::hostWords() const {
+  constexpr int64_t most = 64;
+  const schedules::Hosts &hosts = costs.hosts;
+  if (hosts.processes == 0)
+    return "";
+  std::string text = "process-map " + std::string(nameOf(hosts.mesh.map)) +
+                     ", on hosts of " + std::to_string(hosts.processes) +
+                     ": ranks ";
+  const int64_t listed = std::min(hosts.mesh.size(), most);
+  for (int64_t process = 0; process < listed; ++process)
+    text += (process == 0                     ? ""
+             : process % hosts.processes == 0 ? " | "
+                                              : " ") +
+            std::to_string(hosts.mesh.placeOf(process).position);
+  return text + (listed < hosts.mesh.size() ? " ..." : "");
 }
 
 void Plan::print(llvm::raw_ostream &os) const {
@@ -395,8 +394,8 @@ void Plan::print(llvm::raw_ostream &os) const {
   if (std::string shares = criticalPathShares(order, simulation);
       !shares.empty())
     os << "critical path: " << shares << "\n";
-  if (const std::string processes = wordsOf(costs.hosts); !processes.empty())
-    os << processes << "\n";
+  if (const std::string hosts = hostWords(); !hosts.empty())
+    os << hosts << "\n";
   os << "predicted step time: " << formatSeconds(simulation.globalStepTime);
   if (std::string on = machineWords(); !on.empty())
     os << ", " << on;

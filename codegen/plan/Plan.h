@@ -96,6 +96,9 @@ struct Plan {
   void predictFor(llvm::StringRef otherMachine);
   /// `with a core for each rank`, `on h100-bf16 for each rank`
   std::string machineWords() const;
+  /// `process-map pairs, on hosts of 2: ranks 0 3 | 1 2`; empty where all are
+  /// on one host.
+  std::string hostWords() const;
 
   /// As the user gave it, with what it chose: `auto (zb-v)`.
   std::string nameOfSchedule() const;

@@ -67,7 +67,7 @@ LogicalResult Compilation::choose() {
 
 /// Where nobody says in which order processes are numbered and that makes a
 /// difference: of pipelines and replicas the one with the shorter step, if
-/// there is one that fits.
+/// there is one that fits. The plan says which.
 void Compilation::chooseProcessMap() {
   if (options.processMap || begin != Level::Import ||
       options.pipelines.scheduled.draft || options.movesStashes() ||
@@ -92,8 +92,6 @@ void Compilation::chooseProcessMap() {
   pipe::changeProgram(module(), [&](pipe::ProgramFields &program) {
     program.processMap = *options.processMap;
   });
-  mlir::emitRemark(module().getLoc())
-      << "process-map 'auto' chose: " << nameOf(*options.processMap);
 }
 
 /// The stages under the options as they are.

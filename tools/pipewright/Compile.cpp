@@ -134,6 +134,8 @@ int compileModel(CompileOptions given, bool isTemporary) {
                  << " of a predicted step of "
                  << codegen::formatSeconds(plan->simulation.globalStepTime)
                  << "\n";
+  if (const std::string hosts = plan->hostWords(); !hosts.empty())
+    llvm::outs() << "  " << hosts << "\n";
   plan->printOnCoresHere(llvm::outs(), /*indent=*/2);
   // A command may not begin with a dash.
   std::string output =

@@ -110,6 +110,8 @@ llvm::Expected<std::shared_ptr<LevelText>> readLevelText(StringRef path) {
   text->level = levelOf(*text->model.module);
   if (text->level == Level::Import)
     removeDecisions(*text->model.module);
+  if (text->level >= Level::Scheduled)
+    text->mesh = pipe::programOf(*text->model.module).mesh();
   return text;
 }
 

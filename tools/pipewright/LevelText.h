@@ -20,6 +20,8 @@ struct LevelText {
   std::shared_ptr<mlir::MLIRContext> context;
   frontend::ImportedModel model;
   Level level = Level::Import;
+  /// The processes, where text has ranks in its ops.
+  std::optional<runtime::Mesh> mesh;
   /// The name of the file, for messages.
   std::string path;
 

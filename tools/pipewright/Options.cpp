@@ -37,6 +37,8 @@ bool CompileOptions::dependsOnProcessMap() const {
 }
 
 runtime::Mesh CompileOptions::mesh() const {
+  if (text && text->mesh)
+    return *text->mesh;
   const int64_t ranks = pipelines.scheduled.ranks;
   return {.pipe = ranks,
           .data = replicas,
@@ -45,7 +47,7 @@ runtime::Mesh CompileOptions::mesh() const {
 }
 
 bool CompileOptions::limitsMemory() const {
-  for (int64_t rank = 0; rank < pipelines.scheduled.ranks; ++rank)
+  for (int64_t rank = 0; rank < mesh().pipe; ++rank)
     if (limitOf(rank))
       return true;
   return false;
