@@ -9,6 +9,7 @@
 #define PIPEWRIGHT_TOOLS_PIPEWRIGHT_COMPILATION_H
 
 #include "codegen/plan/Plan.h"
+#include "passes/planning/LayerMoves.h"
 #include "tools/pipewright/Draft.h"
 #include "tools/pipewright/Options.h"
 #include "tools/pipewright/PlanChoice.h"
@@ -128,6 +129,8 @@ private:
                    const std::vector<int64_t> &stageMemory) const;
   std::vector<int32_t> stagesUnder(const Cut &cut);
   std::vector<Cut> byBound(llvm::ArrayRef<Cut> cuts);
+  CutEstimate estimate(ModelStages &stages,
+                       llvm::ArrayRef<int64_t> layers) const;
   std::optional<Cut> improved(const Cut &cut);
   std::vector<int64_t> limitsOfStages(double share) const;
   void placeStages();

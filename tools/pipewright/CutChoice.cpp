@@ -9,15 +9,16 @@
 #include "passes/pipe/staged/ModelCut.h"
 #include "passes/pipe/staged/StageAssignment.h"
 #include "passes/pipelines/StageEstimates.h"
+#include "passes/schedules/BuiltSchedules.h"
 #include "passes/step/TaskTimes.h"
 #include "tools/pipewright/Compilation.h"
-#include "tools/pipewright/CutSearch.h"
 #include "tools/pipewright/MemoryLimits.h"
 #include "tools/pipewright/ModelStages.h"
 #include "tools/pipewright/PlanChoice.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
 #include <map>
@@ -113,6 +114,32 @@ std::vector<int32_t> Compilation::stagesUnder(const Cut &cut) {
   return model ? std::move(model->stageOfOp) : std::vector<int32_t>();
 }
 
+/// As --balance takes it.
+static std::string balanceOf(llvm::ArrayRef<int64_t> layers) {
+  return "manual:" + llvm::join(llvm::map_range(layers,
+                                                [](int64_t count) {
+                                                  return std::to_string(count);
+                                                }),
+                                ",");
+}
+
+/// What the schedule of the options takes with so many layers in each stage, by
+/// estimates of what ops take.
+CutEstimate Compilation::estimate(ModelStages &stages,
+                                  llvm::ArrayRef<int64_t> layers) const {
+  auto model = stages.ofOps(balanceOf(layers));
+  if (!model)
+    return {};
+  schedules::BuiltSchedules built;
+  auto timed =
+      stages.simulated(*model, options.policy,
+                       options.pipelines.scheduled.policy.getValue(), built);
+  if (!timed)
+    return {};
+  return {timed->step,
+          static_cast<double>(stages.fullestOf(*model, timed->kept, 1))};
+}
+
 /// What a local search makes of a cut; none where that is no faster.
 std::optional<Compilation::Cut> Compilation::improved(const Cut &cut) {
   // Simulations of so many pairs of a stage and a micro-batch take a second.
@@ -124,14 +151,14 @@ std::optional<Compilation::Cut> Compilation::improved(const Cut &cut) {
   ScopedDiagnosticHandler silence(context.get(),
                                   [](Diagnostic &) { return success(); });
   ModelStages stages(module(), options, staged);
-  CutSearch search(stages, options,
-                   std::min(mostPairs / pairs, options.policy->isChoice()
-                                                   ? cutsOfChoice
-                                                   : mostCuts));
-  auto layers = search.improve(std::move(model->layers));
+  auto layers = moveLayers(
+      std::move(model->layers),
+      std::min(mostPairs / pairs,
+               options.policy->isChoice() ? cutsOfChoice : mostCuts),
+      [&](llvm::ArrayRef<int64_t> each) { return estimate(stages, each); });
   if (!layers)
     return std::nullopt;
-  return Cut{CutSearch::balanceOf(*layers)};
+  return Cut{balanceOf(*layers)};
 }
 
 bool Compilation::mayCutBetter(const CompileOptions &others, double step) {
