@@ -119,6 +119,7 @@ private:
   bool mayChooseManyCuts() const;
   Cut chooseCutOfModes();
   void tellCut(const Cut &cut, llvm::StringRef balance);
+  class ScheduleComparison;
   void compareSchedules(const CompileOptions &given, Cut &cut);
   mlir::LogicalResult chooseCutAndRemat(bool all = true);
   std::vector<double> secondsOfOps();

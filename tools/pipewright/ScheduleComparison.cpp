@@ -44,93 +44,138 @@ static void setSchedule(CompileOptions &options, const ScheduleBound &one) {
 /// own, all of these are compared under one cut first, and a few that are the
 /// fastest, or need little too much, under others; and several as where nothing
 /// is recomputed, which takes little time. Of programs with many tasks, whose
-/// plans take long, few are looked at, under one cut. `given` is what was open
-/// before, `cut` the one that was chosen; it becomes that of the best.
-void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
-  const bool recomputes =
-      given.pipelines.staged.remat == "auto" && options.limitsMemory();
-  constexpr size_t mostOfLarge = 3, mostThatMayFit = 6;
-  // To decide for each rank what it recomputes takes most of the time.
-  constexpr size_t mostWithCuts = 12, mostThatRecompute = 4;
-  constexpr int mostAlike = 4, mostAlikeThatRecompute = 2;
-  const bool isLarge =
-      options.pipelines.staged.stages * options.microBatches > kFewPairs;
-  if (!recomputes && isLarge)
-    return;
-  Draft least = tryPlan();
-  CompileOptions best = options;
-  Attribute seconds = module()->getAttr(pipe::PipeDialect::kOpSeconds);
-  CompileOptions open = given;
-  if (!recomputes && open.pipelines.staged.remat == "auto")
-    open.pipelines.staged.remat = "none";
-  options = open;
-  options.dropMemoryLimits();
-  if (recomputes)
-    options.pipelines.staged.remat = "none";
-  if (options.cutsByMachine())
-    options.pipelines.staged.balance = "flops";
-  llvm::SmallVector<ScheduleBound> schedules =
-      schedulesByBound(module(), options, staged);
-
-  ScopedDiagnosticHandler silence(context.get(),
-                                  [](Diagnostic &) { return success(); });
-  const double beat = stepToBeat;
-  auto restore = llvm::scope_exit([&] { stepToBeat = beat; });
-  auto compare = [&](const CompileOptions &tried, bool choosesCut) {
-    options = tried;
-    Cut own;
-    if (tried.pipelines.staged.remat == "auto") {
-      stepToBeat = std::min(beat, least.step);
-      if (!choosesCut)
-        stepToBeat *= kLittleLonger;
-      if (failed(isLarge ? chooseRemat() : chooseCutAndRemat(choosesCut)))
-        return Draft();
-    } else {
-      own = chooseCutOfModes();
-      options.given["remat"] = options.pipelines.staged.remat.getValue();
-    }
-    const Draft trial = tryPlan();
-    if (isShorterStep(trial.step, least.step) ||
-        (!least.fits() && trial.mostBytes() < least.mostBytes()))
-      std::tie(best, least, seconds, cut) =
-          std::tuple(options, trial,
-                     module()->getAttr(pipe::PipeDialect::kOpSeconds), own);
-    return trial;
-  };
-  // With their own cuts: those with one mode for all, which is the one that was
-  // given, or `none`, by their bounds; those of which a plan fits, by its step;
-  // and those that need little too much, by what they need.
-  std::multimap<double, CompileOptions> ofOneMode, fastest, nearly;
-  // Of few micro-batches many schedules come to one order of tasks.
-  std::set<std::tuple<int64_t, bool, std::string, double, int64_t>> known;
-  size_t looked = 0;
-  auto consider = [&](const CompileOptions &tried) {
-    const Draft trial = compare(tried, /*choosesCut=*/false);
-    const StagedPipelineOptions &stages = options.pipelines.staged;
-    if (!known
-             .insert({stages.stages, stages.splitBackward,
-                      stages.remat.getValue(), trial.step, trial.mostBytes()})
-             .second)
-      return;
-    if (trial.fits())
-      fastest.insert({trial.step, tried});
-    else if (static_cast<double>(trial.mostBytes()) <=
-             kLittleLonger * static_cast<double>(mostBytesOf(given)))
-      nearly.insert({static_cast<double>(trial.mostBytes()), tried});
-  };
-  if (recomputes && !best.chosen.empty()) {
-    CompileOptions tried = best;
-    tried.pipelines.staged.balance = given.pipelines.staged.balance.getValue();
-    tried.pipelines.staged.remat = "auto";
-    consider(tried);
+/// plans take long, few are looked at, under one cut.
+class Compilation::ScheduleComparison {
+public:
+  /// `given` is what was open before, `cut` the one that was chosen; it becomes
+  /// that of the best.
+  ScheduleComparison(Compilation &all, const CompileOptions &given, Cut &cut)
+      : all(all), given(given), cut(cut),
+        recomputes(given.pipelines.staged.remat == "auto" &&
+                   all.options.limitsMemory()),
+        isLarge(all.options.pipelines.staged.stages * all.options.microBatches >
+                kFewPairs),
+        beat(all.stepToBeat), open(given) {
+    if (!recomputes && open.pipelines.staged.remat == "auto")
+      open.pipelines.staged.remat = "none";
   }
+
+  void run();
+
+private:
+  /// By their steps, bounds of steps, or bytes, the least first.
+  using Trials = std::multimap<double, CompileOptions>;
+
+  llvm::SmallVector<ScheduleBound> bounds();
+  Draft compare(const CompileOptions &tried, bool choosesCut);
+  void consider(const CompileOptions &tried);
+  void considerChosen();
+  void considerAll(llvm::ArrayRef<ScheduleBound> schedules);
+  void compareWithCuts(const Trials &some, size_t most, int mostAlike,
+                       bool mayBeSlower = false);
+  void compareFastestUnderStep();
+  Attribute seconds() const {
+    return all.module()->getAttr(pipe::PipeDialect::kOpSeconds);
+  }
+  void takeBest();
+
+  Compilation &all;
+  const CompileOptions &given;
+  Cut &cut;
+  /// Whether each rank recomputes what it has to.
+  const bool recomputes;
+  const bool isLarge;
+  const double beat;
+  /// What is open in all that is compared.
+  CompileOptions open;
+  /// The best, what its plan comes to, and the times of ops that cut it.
+  CompileOptions best;
+  Draft least;
+  Attribute secondsOfBest;
+  /// With their own cuts: those with one mode for all, which is the one that
+  /// was given, or `none`, by their bounds; those of which a plan fits, by its
+  /// step; and those that need little too much, by what they need.
+  Trials ofOneMode, fastest, nearly;
+  /// Of few micro-batches many schedules come to one order of tasks.
+  std::set<std::tuple<int64_t, bool, std::string, double, int64_t>> known;
+};
+
+/// All schedules, under the cut of `flops` and keeping all, by what they take
+/// at least.
+llvm::SmallVector<ScheduleBound> Compilation::ScheduleComparison::bounds() {
+  all.options = open;
+  all.options.dropMemoryLimits();
+  if (recomputes)
+    all.options.pipelines.staged.remat = "none";
+  if (all.options.cutsByMachine())
+    all.options.pipelines.staged.balance = "flops";
+  return schedulesByBound(all.module(), all.options, all.staged);
+}
+
+/// Plans it, and keeps it if it is the best so far.
+Draft Compilation::ScheduleComparison::compare(const CompileOptions &tried,
+                                               bool choosesCut) {
+  all.options = tried;
+  Cut own;
+  if (tried.pipelines.staged.remat == "auto") {
+    all.stepToBeat = std::min(beat, least.step);
+    if (!choosesCut)
+      all.stepToBeat *= kLittleLonger;
+    if (failed(isLarge ? all.chooseRemat() : all.chooseCutAndRemat(choosesCut)))
+      return Draft();
+  } else {
+    own = all.chooseCutOfModes();
+    all.options.given["remat"] = all.options.pipelines.staged.remat.getValue();
+  }
+  const Draft trial = all.tryPlan();
+  if (isShorterStep(trial.step, least.step) ||
+      (!least.fits() && trial.mostBytes() < least.mostBytes())) {
+    best = all.options;
+    least = trial;
+    secondsOfBest = seconds();
+    cut = own;
+  }
+  return trial;
+}
+
+/// Plans it under one cut, and notes it where another one may be of use.
+void Compilation::ScheduleComparison::consider(const CompileOptions &tried) {
+  const Draft trial = compare(tried, /*choosesCut=*/false);
+  const StagedPipelineOptions &stages = all.options.pipelines.staged;
+  if (!known
+           .insert({stages.stages, stages.splitBackward,
+                    stages.remat.getValue(), trial.step, trial.mostBytes()})
+           .second)
+    return;
+  if (trial.fits())
+    fastest.insert({trial.step, tried});
+  else if (static_cast<double>(trial.mostBytes()) <=
+           kLittleLonger * static_cast<double>(mostBytesOf(given)))
+    nearly.insert({static_cast<double>(trial.mostBytes()), tried});
+}
+
+/// The schedule that was chosen with one mode for all ranks.
+void Compilation::ScheduleComparison::considerChosen() {
+  if (!recomputes || best.chosen.empty())
+    return;
+  CompileOptions tried = best;
+  tried.pipelines.staged.balance = given.pipelines.staged.balance.getValue();
+  tried.pipelines.staged.remat = "auto";
+  consider(tried);
+}
+
+/// Those whose bounds say that they may be the best with another cut.
+void Compilation::ScheduleComparison::considerAll(
+    llvm::ArrayRef<ScheduleBound> schedules) {
+  constexpr size_t mostOfLarge = 3;
+  size_t looked = 0;
   for (const ScheduleBound &one : schedules) {
     if (one.step > beat * kLittleLonger ||
         (least.fits() &&
          one.step > least.step * (recomputes && isLarge ? 1 : kLittleLonger)))
-      break;
+      return;
     if (isLarge && looked++ == mostOfLarge)
-      break;
+      return;
     CompileOptions tried = open;
     setSchedule(tried, one);
     if (recomputes)
@@ -143,40 +188,75 @@ void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
       ofOneMode.insert({one.step, std::move(tried)});
     }
   }
-  // Of those that cut and split alike, a few: they are equal by little.
-  auto compareWithCuts = [&](const std::multimap<double, CompileOptions> &some,
-                             size_t most, int alikeOnes) {
-    std::map<std::pair<int64_t, bool>, int> alike;
-    for (const auto &[order, tried] : some) {
-      const StagedPipelineOptions &stages = tried.pipelines.staged;
-      if (isLarge || (&some != &nearly && least.fits() &&
-                      order > least.step * kLittleLonger))
-        return;
-      if (alike[{stages.stages, stages.splitBackward}]++ >= alikeOnes)
-        continue;
-      if (most-- == 0)
-        return;
-      compare(tried, /*choosesCut=*/true);
-    }
-  };
+}
+
+/// The first ones with cuts of their own. Of those that cut and split alike, a
+/// few: they are equal by little.
+void Compilation::ScheduleComparison::compareWithCuts(const Trials &some,
+                                                      size_t most,
+                                                      int mostAlike,
+                                                      bool mayBeSlower) {
+  if (isLarge)
+    return;
+  std::map<std::pair<int64_t, bool>, int> alike;
+  for (const auto &[order, tried] : some) {
+    const StagedPipelineOptions &stages = tried.pipelines.staged;
+    if (!mayBeSlower && least.fits() && order > least.step * kLittleLonger)
+      return;
+    if (alike[{stages.stages, stages.splitBackward}]++ >= mostAlike)
+      continue;
+    if (most-- == 0)
+      return;
+    compare(tried, /*choosesCut=*/true);
+  }
+}
+
+/// What is the fastest under the cut of `step` alone, which may need less.
+void Compilation::ScheduleComparison::compareFastestUnderStep() {
+  all.options = open;
+  if (!choosePlan(all.module(), all.options,
+                  std::numeric_limits<double>::infinity(), all.staged,
+                  all.drafted)
+           .isOne() &&
+      all.options.stageChoices.empty())
+    compare(CompileOptions(all.options), /*choosesCut=*/true);
+}
+
+void Compilation::ScheduleComparison::takeBest() {
+  all.options = std::move(best);
+  if (secondsOfBest)
+    all.module()->setAttr(pipe::PipeDialect::kOpSeconds, secondsOfBest);
+  else
+    all.module()->removeAttr(pipe::PipeDialect::kOpSeconds);
+  all.drafted.reset();
+}
+
+void Compilation::ScheduleComparison::run() {
+  // To decide for each rank what it recomputes takes most of the time.
+  constexpr size_t mostWithCuts = 12, mostThatRecompute = 4, mostThatMayFit = 6;
+  constexpr int mostAlike = 4, mostAlikeThatRecompute = 2;
+  if (!recomputes && isLarge)
+    return;
+  least = all.tryPlan();
+  best = all.options;
+  secondsOfBest = seconds();
+  const llvm::SmallVector<ScheduleBound> schedules = bounds();
+  ScopedDiagnosticHandler silence(all.context.get(),
+                                  [](Diagnostic &) { return success(); });
+  auto restore = llvm::scope_exit([&] { all.stepToBeat = beat; });
+  considerChosen();
+  considerAll(schedules);
   compareWithCuts(fastest, mostThatRecompute, mostAlikeThatRecompute);
   compareWithCuts(ofOneMode, mostWithCuts, mostAlike);
-  // What is the fastest under the cut of `step` alone, which may need less.
-  if (!recomputes) {
-    options = open;
-    if (!choosePlan(module(), options, std::numeric_limits<double>::infinity(),
-                    staged, drafted)
-             .isOne() &&
-        options.stageChoices.empty())
-      compare(CompileOptions(options), /*choosesCut=*/true);
-  }
-  compareWithCuts(nearly, mostThatMayFit, mostAlikeThatRecompute);
-  options = std::move(best);
-  if (seconds)
-    module()->setAttr(pipe::PipeDialect::kOpSeconds, seconds);
-  else
-    module()->removeAttr(pipe::PipeDialect::kOpSeconds);
-  drafted.reset();
+  if (!recomputes)
+    compareFastestUnderStep();
+  compareWithCuts(nearly, mostThatMayFit, mostAlikeThatRecompute,
+                  /*mayBeSlower=*/true);
+  takeBest();
+}
+
+void Compilation::compareSchedules(const CompileOptions &given, Cut &cut) {
+  ScheduleComparison(*this, given, cut).run();
 }
 
 } // namespace pipewright::tool
