@@ -136,7 +136,7 @@ const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
             option::count(&CheckOptions::replicas)},
            {processMapSpelling(),
             [](const OptionSpelling &row, Given given, CheckOptions &options) {
-              return readProcessMap(row, given, options.processMap);
+              return readProcessMapOfMachine(row, given, options.processMap);
             }},
            {zeroSpelling(),
             [](const OptionSpelling &, Given given, CheckOptions &options) {

@@ -33,3 +33,14 @@ llvm::Error tool::readProcessMap(const OptionSpelling &row,
   return option::readWord<std::optional<runtime::ProcessMap>>(
       row.name, given[row.name], words, map);
 }
+
+llvm::Error
+tool::readProcessMapOfMachine(const OptionSpelling &row,
+                              const OptionValues &given,
+                              std::optional<runtime::ProcessMap> &map) {
+  if (given.isGiven(row.name) && !given.isGiven("machine"))
+    return option::fail(
+        "--", row.name,
+        " goes with --machine, which says what hosts there are");
+  return readProcessMap(row, given, map);
+}

@@ -20,6 +20,10 @@ OptionSpelling processMapSpelling(bool isPlanned = false);
 /// None: auto.
 llvm::Error readProcessMap(const OptionSpelling &row, const OptionValues &given,
                            std::optional<runtime::ProcessMap> &map);
+/// The same, where nothing but links depends on it, which --machine says.
+llvm::Error readProcessMapOfMachine(const OptionSpelling &row,
+                                    const OptionValues &given,
+                                    std::optional<runtime::ProcessMap> &map);
 
 } // namespace pipewright::tool
 

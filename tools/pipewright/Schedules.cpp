@@ -181,7 +181,7 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
        {processMapSpelling(),
         [](const OptionSpelling &row, const OptionValues &given,
            ListOptions &options) {
-          return readProcessMap(row, given, options.sizes.processMap);
+          return readProcessMapOfMachine(row, given, options.sizes.processMap);
         }},
        {zeroSpelling(), readZero},
        {zeroBuffersSpelling(), nullptr},
