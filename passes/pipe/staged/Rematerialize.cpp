@@ -418,6 +418,7 @@ struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
     if (failed(modes) || failed(machine))
       return signalPassFailure();
     KeptChooser chooser;
+    bool looksForAttention = false, hasAttention = false;
     for (auto [number, stage, word] :
          llvm::enumerate(getOperation().getOps<StageOp>(), *modes)) {
       if (word == "none")
@@ -441,10 +442,17 @@ struct Rematerialize : impl::PipeRematerializeBase<Rematerialize> {
         addWindow(stage, window);
         continue;
       }
-      if (std::optional<Kept> kept =
-              keep(stage, number, modes->size(), word, *machine, chooser))
+      std::optional<Kept> kept =
+          keep(stage, number, modes->size(), word, *machine, chooser);
+      looksForAttention |= word == "selective";
+      hasAttention |= word == "selective" && kept;
+      if (kept)
         recompute(forward, backward, std::move(*kept));
     }
+    if (looksForAttention && !hasAttention)
+      getOperation().emitWarning(
+          "remat 'selective' recomputes nothing: no stage with it keeps what "
+          "attention makes of q, k and v");
   }
 };
 
