@@ -1,17 +1,18 @@
 #!/usr/bin/python3
 """How well methods of cutting balance a pipeline.
 
-    tools/bench/balance_study.py MODEL.onnx [--batch 128] [--ranks 2,4] [--micro-batches 1,8,16]
+    tools/bench/balance_study.py MODEL [--batch 128] [--ranks 2,4] [--micro-batches 1,8,16]
                                  [--rounds 3] [--picture OUT.svg]
-    tools/bench/balance_study.py MODEL.onnx --predicted cpu,h100-bf16 [--ranks 2,3,4,5,6,7,8]
+    tools/bench/balance_study.py MODEL --predicted cpu,h100-bf16 [--ranks 2,3,4,5,6,7,8]
                                  [--schedules 1f1b] [--micro-batch-size 16]
                                  [--loss softmax-cross-entropy]
 
-For each number of micro-batches of one batch, `pipewright profile` measures the model's modules; for
-each cut, one rank runs the stages of all ranks one after the other, alone, and `plan --task-times`
+MODEL is a .onnx file, or gpt-s, gpt2, resnet50, unet or vgg19, which this script writes. For each
+number of micro-batches of one batch, `pipewright profile` measures the model's modules; for each
+cut, one rank runs the stages of all ranks one after the other, alone, and `plan --task-times`
 simulates 1F1B with the medians. With 2 ranks the pipeline runs as well, a core for each rank. Steps
 are relative to all work on one core, so that K ranks can reach 1/K. Prints a Markdown table for each
-number of ranks. VGG19: `tools/reference/export_models.py vgg19 vgg19.onnx`.
+number of ranks.
 
 With --predicted nothing runs: a row for each machine and schedule says what a step with twice as
 many micro-batches as ranks is predicted to take if stages have as many operations (`flops`), how
@@ -30,6 +31,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from pipetools import bench  # noqa: E402
+from pipetools.onnx_models import MODELS  # noqa: E402
 from pipetools.running import Failure, call, exit_with, find_pipewright  # noqa: E402
 
 # Behind a colon stands the file of a profile.
@@ -119,7 +121,7 @@ def predicted_row(a, machine, schedule, ranks):
         flops, least = seconds["flops"], min(seconds.values())
         saved = (f"{round(1 - step / other, 4) + 0:.1%}" for other in (flops, least))
         cells.append(f"{1e3 * flops:.4g}, " + ", ".join(saved))
-    return f"| {Path(a.model).stem}, {machine}, {schedule} | " + " | ".join(cells) + " |"
+    return f"| {a.name}, {machine}, {schedule} | " + " | ".join(cells) + " |"
 
 
 def bar_chart(rows, path):
@@ -160,6 +162,15 @@ def main():
     parser.add_argument("--micro-batch-size", type=int, default=16, help="of --predicted")
     parser.add_argument("--loss", default="softmax-cross-entropy", help="of --predicted")
     arguments = parser.parse_args()
+    arguments.name = Path(arguments.model).stem
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.model in MODELS:
+            deviation = 0 if arguments.predicted else 0.02
+            arguments.model = MODELS[arguments.model]().write(folder, deviation)
+        run(arguments)
+
+
+def run(arguments):
     ranks_asked = arguments.ranks or ("2,3,4,5,6,7,8" if arguments.predicted else "2,4")
     ranks_asked = [int(count) for count in ranks_asked.split(",")]
     if arguments.predicted:

@@ -81,7 +81,8 @@ class Model:
             *((13, self.fields((1, key), (2, text))) for key, text in place.items()), (14, 1)))
         return name
 
-    def node(self, kind, out, *inputs, **attributes):
+    def node(self, kind, out, *inputs, more=(), **attributes):
+        """The name of the first output; `more` are those of others."""
         texts = []
         for name, value in attributes.items():
             # Of an integer, a tensor, integers.
@@ -89,8 +90,16 @@ class Model:
                       [(5, value), (20, 4)] if isinstance(value, bytes) else
                       [*((8, each) for each in value), (20, 7)])
             texts.append((5, self.fields((1, name), *values)))
-        self.nodes.append(self.fields(*((1, each) for each in inputs), (2, out), (3, out), (4, kind), *texts))
+        self.nodes.append(self.fields(*((1, each) for each in inputs), (2, out), *((2, each) for each in more),
+                                      (3, out), (4, kind), *texts))
         return out
+
+    def convolution(self, name, value, channels, width, size, stride=1, bias=True):
+        """Without an edge: as large as `value`, or a `stride`-th of it."""
+        weights = [self.weight(name + ".weight", width, channels, size, size)]
+        weights += [self.weight(name + ".bias", width)] if bias else []
+        return self.node("Conv", name, value, *weights, kernel_shape=[size] * 2,
+                         strides=[stride] * 2, pads=[size // 2] * 4)
 
 
 class Decoder(Model):
@@ -175,10 +184,7 @@ class Vgg19(Model):
             if width == 0:
                 value = self.node("MaxPool", f"pool.{place}", value, kernel_shape=[2, 2], strides=[2, 2])
                 continue
-            value = self.node("Conv", f"conv.{place}", value,
-                              self.weight(f"conv.{place}.weight", width, channels, 3, 3),
-                              self.weight(f"conv.{place}.bias", width), kernel_shape=[3, 3],
-                              pads=[1, 1, 1, 1])
+            value = self.convolution(f"conv.{place}", value, channels, width, 3)
             value, channels = self.node("Relu", f"relu.{place}", value), width
         value = self.node("Flatten", "flat", value, axis=1)
         value = self.node("Gemm", "logits", value, self.weight("head.weight", classes, channels),
@@ -186,6 +192,75 @@ class Vgg19(Model):
         self.end({"x": (self.FLOAT, (3, 32, 32))}, value, (classes,))
 
 
-# Those of the benchmarks that tools/reference/export_models.py exports under these names; gpt-s has
-# no mask here, and three products where PyTorch's has one of their widths together.
-MODELS = {"gpt-s": lambda: Gpt(4, 256, 4, 128, 8192), "vgg19": Vgg19}
+class ResNet50(Model):
+    """K. He et al., "Deep Residual Learning for Image Recognition" (2016), for 224x224 images;
+    batch normalization of each micro-batch."""
+
+    BLOCKS = [(64, 3), (128, 4), (256, 6), (512, 3)]
+
+    def __init__(self, classes=1000):
+        super().__init__()
+        value = self.normalized("conv1", "x", 3, 64, 7, stride=2)
+        value = self.node("MaxPool", "pool", self.node("Relu", "relu1", value), kernel_shape=[3, 3],
+                          strides=[2, 2], pads=[1, 1, 1, 1])
+        channels = 64
+        for scale, (width, number) in enumerate(self.BLOCKS):
+            for block in range(number):
+                stride = 2 if scale > 0 and block == 0 else 1
+                value = self.block(f"layer{scale + 1}.{block}.", value, channels, width, stride)
+                channels = 4 * width
+        value = self.node("Flatten", "flat", self.node("GlobalAveragePool", "mean", value))
+        value = self.node("Gemm", "logits", value, self.weight("fc.weight", classes, channels),
+                          self.weight("fc.bias", classes), transB=1)
+        self.end({"x": (self.FLOAT, (3, 224, 224))}, value, (classes,))
+
+    def normalized(self, name, value, channels, width, size, stride=1):
+        value = self.convolution(name, value, channels, width, size, stride, bias=False)
+        of = [self.weight(f"{name}.bn.{part}", width) for part in ("scale", "bias", "mean", "var")]
+        return self.node("BatchNormalization", name + ".bn", value, *of, training_mode=1,
+                         more=[name + ".bn.new_mean", name + ".bn.new_var"])
+
+    def block(self, name, value, channels, width, stride):
+        inner = self.node("Relu", name + "relu1",
+                          self.normalized(name + "conv1", value, channels, width, 1))
+        inner = self.node("Relu", name + "relu2",
+                          self.normalized(name + "conv2", inner, width, width, 3, stride))
+        inner = self.normalized(name + "conv3", inner, width, 4 * width, 1)
+        if channels != 4 * width or stride > 1:
+            value = self.normalized(name + "downsample", value, channels, 4 * width, 1, stride)
+        return self.node("Relu", name + "out", self.node("Add", name + "sum", inner, value))
+
+
+class Unet(Model):
+    """O. Ronneberger et al., "U-Net" (2015), with four scales, convolutions that keep the size of an
+    image, and skips from each scale on the way down to the same on the way up."""
+
+    def __init__(self, width=32, size=64, scales=4):
+        super().__init__()
+        value, channels, skips = "x", 3, []
+        for scale in range(scales):
+            value, channels = self.two(f"down{scale}.", value, channels, width << scale), width << scale
+            if scale + 1 < scales:
+                skips.append((value, channels))
+                value = self.node("MaxPool", f"pool{scale}", value, kernel_shape=[2, 2], strides=[2, 2])
+        for scale, (skip, skipped) in reversed(list(enumerate(skips))):
+            risen = self.node("ConvTranspose", f"rise{scale}", value,
+                              self.weight(f"rise{scale}.weight", channels, skipped, 2, 2),
+                              self.weight(f"rise{scale}.bias", skipped), kernel_shape=[2, 2], strides=[2, 2])
+            both = self.node("Concat", f"both{scale}", skip, risen, axis=1)
+            value, channels = self.two(f"up{scale}.", both, 2 * skipped, skipped), skipped
+        value = self.convolution("last", value, channels, 3, 1)
+        self.end({"x": (self.FLOAT, (3, size, size))}, value, (3, size, size))
+
+    def two(self, name, value, channels, width):
+        for number in (1, 2):
+            value = self.node("Relu", f"{name}relu{number}",
+                              self.convolution(f"{name}conv{number}", value, channels, width, 3))
+            channels = width
+        return value
+
+
+# Those of the benchmarks. tools/reference/export_models.py exports most of them under these names;
+# decoders have no mask here, and three products where PyTorch's have one of their widths together.
+MODELS = {"gpt-s": lambda: Gpt(4, 256, 4, 128, 8192), "gpt2": lambda: Gpt(12, 768, 12, 1024, 50257),
+          "resnet50": ResNet50, "unet": Unet, "vgg19": Vgg19}
