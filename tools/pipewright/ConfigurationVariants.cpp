@@ -372,9 +372,14 @@ bool ConfigurationSearch::mayCompareSchedules(const Configuration &one) {
 /// cut alone.
 void ConfigurationSearch::compareSmallWays() {
   constexpr size_t most = 16;
+  // A limit that little more would be beyond rules out cuts, too.
   const bool isLimited =
-      tooLarge > 0 || llvm::any_of(planned, [](const Configuration &one) {
-        return one.isLimited;
+      tooLarge > 0 || llvm::any_of(planned, [&](const Configuration &one) {
+        const auto variant = opened(one);
+        return one.isLimited ||
+               (hasLimit && variant &&
+                kLittleMore * static_cast<double>(one.arenaBytes) >
+                    static_cast<double>(mostBytesOf(variant->options)));
       });
   const bool cuts = !given.isGiven("balance");
   const bool recomputes = isLimited && !given.isGiven("remat");
