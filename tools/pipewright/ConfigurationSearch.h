@@ -197,7 +197,7 @@ private:
   void tryHosts();
   bool planVariant(const Configuration &one, bool estimatesFirst,
                    bool comparesSchedules = false);
-  bool mayCompareSchedules(const Configuration &one);
+  bool mayCompareSchedules(const Configuration &one, int64_t &ops);
   std::vector<Configuration> smallWays();
   void compareSmallWays();
   std::string processMapOf(const Configuration &one);

@@ -68,7 +68,8 @@ void ConfigurationSearch::tryCuts() {
               little * static_cast<double>(mostBytesOf(variant->options)) ||
           !tried.insert({one.ranks, one.microBatchSize, one.zero}).second)
         continue;
-      if (comparesSchedules ? !mayCompareSchedules(one) : !decidesByRank(one))
+      if (comparesSchedules ? !mayCompareSchedules(one, opsToCompare)
+                            : !decidesByRank(one))
         continue;
       one.balance = "step";
       if (comparesSchedules && !given.isGiven("schedule"))
@@ -351,18 +352,19 @@ int64_t ConfigurationSearch::opsOf(const Variant &variant) {
 }
 
 /// Whether its schedules are compared with a cut each, which takes as long as
-/// hundreds of plans: where it has few tasks, and as often as the model's size
-/// leaves that in proportion.
-bool ConfigurationSearch::mayCompareSchedules(const Configuration &one) {
+/// hundreds of plans: where it has few tasks, and the model no more ops than
+/// `ops`, which are less by them then.
+bool ConfigurationSearch::mayCompareSchedules(const Configuration &one,
+                                              int64_t &ops) {
   if (!one.isSmall() || !wanted.pareto.empty())
     return false;
   const auto variant = opened(one);
   if (!variant)
     return false;
-  const int64_t ops = opsOf(*variant);
-  if (ops > opsToCompare)
+  const int64_t own = opsOf(*variant);
+  if (own > ops)
     return false;
-  opsToCompare -= ops;
+  ops -= own;
   return true;
 }
 
@@ -396,7 +398,7 @@ void ConfigurationSearch::compareSmallWays() {
       return;
     if (cuts)
       one.balance = "step";
-    if (!mayCompareSchedules(one)) {
+    if (!mayCompareSchedules(one, opsToCompare)) {
       // Those that share more differ by little.
       if (cuts && one.zero <= 1)
         planVariant(one, /*estimatesFirst=*/false);
@@ -418,8 +420,7 @@ void ConfigurationSearch::tryWithoutZero() {
   if (given.isGiven("zero") || !wanted.pareto.empty())
     return;
   // Other comparisons leave nothing for it where models are not very small.
-  constexpr int64_t opsOfThree = 384;
-  opsToCompare = std::max(opsToCompare, opsOfThree);
+  int64_t ops = std::max<int64_t>(opsToCompare, 384);
   std::set<std::pair<int64_t, int64_t>> tried;
   for (Configuration one : fastest()) {
     if (one.zero != 1 || one.replicas == 1 ||
@@ -429,7 +430,7 @@ void ConfigurationSearch::tryWithoutZero() {
     if (!mayFit(one))
       continue;
     const bool compares =
-        !given.isGiven("schedule") && mayCompareSchedules(one);
+        !given.isGiven("schedule") && mayCompareSchedules(one, ops);
     if (compares) {
       one.schedule = "auto";
       one.loops = 0;
