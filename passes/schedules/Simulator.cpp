@@ -91,8 +91,9 @@ static int64_t sumOfQuotients(int64_t count, int64_t divisor, int64_t stride,
 bool Hosts::areApart(int32_t from, int32_t to) const {
   if (processes == 0)
     return false;
-  // Numbers of a rank's copies are evenly apart, and of two ranks' copies all
-  // of one's are below the other's: so are their hosts, or they are the same.
+  // Of two ranks one has the lower number in every replica, so that its host is
+  // the other's or one in front: sums over replicas are equal where all hosts
+  // are. Copies of a rank are `stride` apart.
   const int64_t stride = mesh.processAt({0, 1}) - mesh.processAt({0, 0});
   auto hosts = [&](int64_t rank) {
     return sumOfQuotients(mesh.data, processes, stride,
