@@ -328,13 +328,16 @@ std::string Plan::hostWords() const {
     return "";
   std::string text = "process-map " + std::string(nameOf(hosts.mesh.map)) +
                      ", on hosts of " + std::to_string(hosts.processes) +
-                     ": ranks ";
+                     (replicas > 1 ? ": rank.replica " : ": ranks ");
   const int64_t listed = std::min(hosts.mesh.size(), most);
-  for (int64_t process = 0; process < listed; ++process)
+  for (int64_t process = 0; process < listed; ++process) {
+    const runtime::Place place = hosts.mesh.placeOf(process);
     text += (process == 0                     ? ""
              : process % hosts.processes == 0 ? " | "
                                               : " ") +
-            std::to_string(hosts.mesh.placeOf(process).position);
+            std::to_string(place.position) +
+            (replicas > 1 ? "." + std::to_string(place.replica) : "");
+  }
   return text + (listed < hosts.mesh.size() ? " ..." : "");
 }
 

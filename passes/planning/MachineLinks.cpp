@@ -28,17 +28,17 @@ void pipewright::setLinks(schedules::TaskCosts &costs,
                            {machine.networkLatency, machine.networkBandwidth});
 }
 
-bool pipewright::dependsOnProcessMap(const MachineModel &machine, int64_t ranks,
-                                     int64_t replicas, bool movesStashes) {
-  return ranks > 1 && (replicas > 1 || movesStashes) &&
-         (machine.isUneven() || ranks * replicas > processesOfHost(machine));
-}
-
-runtime::ProcessMap pipewright::usualProcessMap(const MachineModel &machine,
-                                                int64_t ranks, int64_t replicas,
-                                                bool movesStashes) {
-  if (!dependsOnProcessMap(machine, ranks, replicas, movesStashes))
-    return runtime::ProcessMap::Replicas;
-  return movesStashes ? runtime::ProcessMap::Pairs
-                      : runtime::ProcessMap::Pipelines;
+std::vector<runtime::ProcessMap>
+pipewright::processMapsOn(const MachineModel &machine, int64_t ranks,
+                          int64_t replicas, bool movesStashes) {
+  using enum runtime::ProcessMap;
+  if (ranks == 1 ||
+      (!machine.isUneven() && ranks * replicas <= processesOfHost(machine)))
+    return {Replicas};
+  std::vector<runtime::ProcessMap> maps = {Replicas};
+  if (replicas > 1)
+    maps.insert(maps.begin(), Pipelines);
+  if (ranks > 2)
+    maps.insert(movesStashes ? maps.begin() : maps.end(), Pairs);
+  return maps;
 }

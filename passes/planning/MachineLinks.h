@@ -6,6 +6,8 @@
 #include "passes/planning/MachineModel.h"
 #include "passes/schedules/Simulator.h"
 
+#include <vector>
+
 namespace pipewright {
 
 /// Makes messages take what they do between ranks of a machine's hosts, and
@@ -14,16 +16,13 @@ namespace pipewright {
 void setLinks(schedules::TaskCosts &costs, const MachineModel &machine,
               const runtime::Mesh &mesh);
 
-/// Whether it matters on a machine in which order the processes of so many
-/// ranks and replicas are numbered: there are several hosts, or ranks of
-/// several kinds. Ranks move stashes to others under BPipe.
-bool dependsOnProcessMap(const MachineModel &machine, int64_t ranks,
-                         int64_t replicas, bool movesStashes);
-
-/// The order unless somebody chooses one: for moves in pairs, these; otherwise,
-/// where it matters, pipelines on as few hosts as they can be.
-runtime::ProcessMap usualProcessMap(const MachineModel &machine, int64_t ranks,
-                                    int64_t replicas, bool movesStashes);
+/// The orders of processes that differ for so many ranks and replicas on a
+/// machine, the usual one first: where a schedule moves stashes between ranks
+/// (BPipe), pairs, and pipelines otherwise. One alone where all are alike, as
+/// on one host.
+std::vector<runtime::ProcessMap> processMapsOn(const MachineModel &machine,
+                                               int64_t ranks, int64_t replicas,
+                                               bool movesStashes);
 
 } // namespace pipewright
 

@@ -114,6 +114,11 @@ public:
   stashLimit(const ScheduleOptions &options) const {
     return std::nullopt;
   }
+  /// Whether ranks send stashes to others: some would keep more.
+  bool movesStashes(const ScheduleOptions &options) const {
+    const std::optional<int64_t> limit = stashLimit(options);
+    return limit && *limit < std::min(options.ranks, options.microBatches);
+  }
   /// Which tasks stages have, where not all; by stage.
   virtual llvm::ArrayRef<StageTasks> stageTasks() const { return {}; }
   /// False for policies that only evaluate.

@@ -374,6 +374,11 @@ static llvm::Expected<int64_t> replicasOf(const PlanFile &plan,
     return refuse(
         "--data-parallel {0}, but the plan's sums are of {1} replicas",
         replicas, own);
+  if (plan.costs && plan.costs->hosts.processes > 0 && own > 1 &&
+      plan.costs->hosts.mesh.data != own)
+    return refuse("costs.hosts.replicas is {0}, but the plan's sums are of {1} "
+                  "replicas",
+                  plan.costs->hosts.mesh.data, own);
   return replicas;
 }
 
@@ -386,11 +391,12 @@ static runtime::Mesh meshOf(const PlanFile &plan, const CheckOptions &options,
   else if (plan.costs && plan.costs->hosts.processes > 0)
     mesh.map = plan.costs->hosts.mesh.map;
   else if (options.machine)
-    mesh.map = usualProcessMap(
-        options.machine->model, mesh.pipe, replicas,
-        llvm::any_of(plan.schedule.moves, [](const StashMove &move) {
-          return !move.keeper.isHost();
-        }));
+    mesh.map = processMapsOn(options.machine->model, mesh.pipe, replicas,
+                             llvm::any_of(plan.schedule.moves,
+                                          [](const StashMove &move) {
+                                            return !move.keeper.isHost();
+                                          }))
+                   .front();
   return mesh;
 }
 
@@ -435,6 +441,12 @@ llvm::Error tool::checkFile(const CheckOptions &o,
   if (!replicas)
     return inFile(replicas.takeError());
   const runtime::Mesh mesh = meshOf(plan, o, *replicas);
+  if (plan.costs && plan.costs->hosts.processes > 0)
+    plan.costs->hosts.mesh = mesh;
+  else if (o.processMap && !o.machine)
+    return inFile(refuse("--process-map {0} expects several hosts: those of "
+                         "--machine, or of the plan's costs",
+                         nameOf(*o.processMap)));
   if (o.machine)
     if (llvm::Error error = setMachine(plan, *o.machine, mesh))
       return inFile(std::move(error));

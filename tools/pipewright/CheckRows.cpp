@@ -134,9 +134,11 @@ const std::vector<OptionRow<CheckOptions>> &tool::checkRows() {
            {{"data-parallel", "D",
              "Replicas of all ranks; what the plan says unless given"},
             option::count(&CheckOptions::replicas)},
-           {processMapSpelling(),
+           {processMapSpelling(
+                "that of the plan, or, with hosts of --machine, pairs where "
+                "stashes move between ranks, and pipelines otherwise"),
             [](const OptionSpelling &row, Given given, CheckOptions &options) {
-              return readProcessMapOfMachine(row, given, options.processMap);
+              return readProcessMap(row, given, options.processMap);
             }},
            {zeroSpelling(),
             [](const OptionSpelling &, Given given, CheckOptions &options) {

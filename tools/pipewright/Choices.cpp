@@ -66,24 +66,25 @@ LogicalResult Compilation::choose() {
 }
 
 /// Where nobody says in which order processes are numbered and that makes a
-/// difference: of pipelines and replicas the one with the shorter step, if
-/// there is one that fits. The plan says which.
+/// difference: the order with the shortest step, if there is one that fits. The
+/// plan says which.
 void Compilation::chooseProcessMap() {
   if (options.processMap || begin != Level::Import ||
-      options.pipelines.scheduled.draft || options.movesStashes() ||
-      !options.dependsOnProcessMap())
+      options.pipelines.scheduled.draft)
+    return;
+  const std::vector<runtime::ProcessMap> maps = options.processMaps();
+  if (maps.size() == 1)
     return;
   CompileOptions open = options;
   CompileOptions others = options;
   others.comparesSchedules = true;
   double best = std::numeric_limits<double>::infinity();
-  open.processMap = options.mesh().map;
-  for (const runtime::ProcessMap map :
-       {*open.processMap, runtime::ProcessMap::Replicas}) {
+  open.processMap = maps.front();
+  for (const runtime::ProcessMap map : maps) {
     others.processMap = map;
     Refusal refusal;
     if (auto draft = planQuietly(others, refusal, best);
-        succeeded(draft) && draft->step < best) {
+        succeeded(draft) && isShorterStep(draft->step, best)) {
       best = draft->step;
       open.processMap = map;
     }

@@ -342,8 +342,8 @@ void ConfigurationSearch::add(Configuration one) {
     ++alike;
     return;
   }
-  if (one.processMap.empty())
-    one.processMap = processMapOf(one);
+  if (const auto maps = processMapsOf(one); !maps.empty())
+    one.processMap = nameOf(maps.front());
   auto place = llvm::find_if(planned, [&](const Configuration &other) {
     return isShorterStep(one.step, other.step) ||
            (!isShorterStep(other.step, one.step) &&

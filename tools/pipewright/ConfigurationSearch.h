@@ -200,7 +200,7 @@ private:
   bool mayCompareSchedules(const Configuration &one, int64_t &ops);
   std::vector<Configuration> smallWays();
   void compareSmallWays();
-  std::string processMapOf(const Configuration &one);
+  std::vector<runtime::ProcessMap> processMapsOf(const Configuration &one);
   void tryProcessMaps();
   void tryWithoutZero();
   std::vector<Configuration> smallestWays() const;

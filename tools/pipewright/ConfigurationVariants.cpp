@@ -12,6 +12,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -389,12 +391,10 @@ void ConfigurationSearch::compareSmallWays() {
     return;
   std::set<std::tuple<int64_t, int64_t, int64_t, std::string>> compared;
   size_t tried = 0;
-  for (Configuration one : smallWays()) {
+  auto compare = [&](Configuration one) {
     const std::tuple key(one.ranks, one.microBatchSize, one.zero,
-                         processMapOf(one));
-    if (compared.count(key))
-      continue;
-    if (tried++ == most)
+                         one.processMap);
+    if (compared.count(key) || tried++ >= most)
       return;
     if (cuts)
       one.balance = "step";
@@ -402,7 +402,7 @@ void ConfigurationSearch::compareSmallWays() {
       // Those that share more differ by little.
       if (cuts && one.zero <= 1)
         planVariant(one, /*estimatesFirst=*/false);
-      continue;
+      return;
     }
     compared.insert(key);
     if (!given.isGiven("schedule"))
@@ -411,6 +411,15 @@ void ConfigurationSearch::compareSmallWays() {
       one.remat = recomputes ? "auto" : "none";
     one.recomputesEarly = given.isSet("early-recompute");
     planVariant(one, /*estimatesFirst=*/false, /*comparesSchedules=*/true);
+  };
+  for (Configuration one : smallWays()) {
+    const auto maps = processMapsOf(one);
+    if (maps.empty())
+      compare(one);
+    for (const runtime::ProcessMap map : maps) {
+      one.processMap = nameOf(map);
+      compare(one);
+    }
   }
 }
 
@@ -441,19 +450,26 @@ void ConfigurationSearch::tryWithoutZero() {
   }
 }
 
-/// See Configuration.
-std::string ConfigurationSearch::processMapOf(const Configuration &one) {
+/// The orders of processes that a way may have, its own first; none where it
+/// makes no difference, or the user says which.
+std::vector<runtime::ProcessMap>
+ConfigurationSearch::processMapsOf(const Configuration &one) {
   const auto variant = opened(one);
-  const bool isFixed =
-      given.isGiven("process-map") && given["process-map"] != "auto";
-  if (!variant || isFixed || !variant->options.dependsOnProcessMap())
-    return "";
-  return nameOf(variant->options.mesh().map);
+  if (!variant ||
+      (given.isGiven("process-map") && given["process-map"] != "auto"))
+    return {};
+  std::vector<runtime::ProcessMap> maps = variant->options.processMaps();
+  if (maps.size() == 1)
+    return {};
+  auto own = llvm::find(maps, variant->options.mesh().map);
+  if (own != maps.end())
+    std::rotate(maps.begin(), own, std::next(own));
+  return maps;
 }
 
-/// Ways are looked at with pipelines on as few hosts as they can be: no other
-/// order has shorter messages. The fastest, and those that may have been but
-/// for their sums, with these on as few hosts.
+/// Ways are looked at with the usual order of processes, under which messages
+/// are short. The fastest, and those that may have been but for their sums,
+/// with others.
 void ConfigurationSearch::tryProcessMaps() {
   constexpr size_t most = 6;
   std::multimap<double, Configuration> ways;
@@ -466,17 +482,18 @@ void ConfigurationSearch::tryProcessMaps() {
   for (Configuration one : llvm::make_second_range(ways)) {
     if (tried.size() == most)
       return;
-    const auto usual = runtime::processMapNamed(processMapOf(one));
-    if (usual != runtime::ProcessMap::Pipelines ||
-        !tried
-             .insert({one.ranks, one.microBatchSize, one.zero,
-                      one.balance == "step"})
-             .second)
+    const auto maps = processMapsOf(one);
+    if (maps.empty() || !tried
+                             .insert({one.ranks, one.microBatchSize, one.zero,
+                                      one.balance == "step"})
+                             .second)
       continue;
-    one.processMap = nameOf(runtime::ProcessMap::Replicas);
     if (!one.isSmall() && !one.chosen.empty())
       keepSchedule(one);
-    planVariant(one, /*estimatesFirst=*/false);
+    for (const runtime::ProcessMap map : llvm::drop_begin(maps)) {
+      one.processMap = nameOf(map);
+      planVariant(one, /*estimatesFirst=*/false);
+    }
   }
 }
 

@@ -354,7 +354,7 @@ static std::vector<CompileRow> sizeRows() {
                    "1"}),
         recordNumber(&CompileOptions::replicas), readReplicas},
        {refusedBy(Profile, under(Heading::Expert,
-                                 processMapSpelling(/*isPlanned=*/true))),
+                                 processMapSpelling(kShortestProcessMap))),
         recordTextIfGiven,
         [](const OptionSpelling &row, Given given, CompileOptions &options) {
           return readProcessMap(row, given, options.processMap);

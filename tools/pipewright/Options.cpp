@@ -31,19 +31,17 @@ std::optional<int64_t> CompileOptions::limitOf(int64_t rank) const {
   return memoryLimit ? std::min(*memoryLimit, bytes) : bytes;
 }
 
-bool CompileOptions::dependsOnProcessMap() const {
-  return pipewright::dependsOnProcessMap(
-      machineModel(), pipelines.scheduled.ranks, replicas, movesStashes());
+std::vector<runtime::ProcessMap> CompileOptions::processMaps() const {
+  return processMapsOn(machineModel(), pipelines.scheduled.ranks, replicas,
+                       policy.policy && policy->movesStashes(sizes()));
 }
 
 runtime::Mesh CompileOptions::mesh() const {
   if (text && text->mesh)
     return *text->mesh;
-  const int64_t ranks = pipelines.scheduled.ranks;
-  return {.pipe = ranks,
+  return {.pipe = pipelines.scheduled.ranks,
           .data = replicas,
-          .map = processMap.value_or(usualProcessMap(
-              machineModel(), ranks, replicas, movesStashes()))};
+          .map = processMap ? *processMap : processMaps().front()};
 }
 
 bool CompileOptions::limitsMemory() const {

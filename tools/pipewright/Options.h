@@ -61,12 +61,8 @@ struct CompileOptions {
   /// machine.
   std::optional<runtime::ProcessMap> processMap;
   runtime::Mesh mesh() const;
-  /// Whether that makes a difference on the machine.
-  bool dependsOnProcessMap() const;
-  /// Whether ranks keep stashes of others.
-  bool movesStashes() const {
-    return policy.policy && policy->stashLimit(sizes()).has_value();
-  }
+  /// The orders that differ on the machine, the usual one first.
+  std::vector<runtime::ProcessMap> processMaps() const;
   /// The level of ZeRO.
   int64_t zero = 0;
   /// The bytes of a bucket of gradients; none: all of a stage at once.

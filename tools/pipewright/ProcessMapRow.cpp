@@ -9,17 +9,14 @@
 using namespace pipewright;
 using namespace pipewright::tool;
 
-OptionSpelling tool::processMapSpelling(bool isPlanned) {
+OptionSpelling tool::processMapSpelling(llvm::StringRef automatic) {
   return {
       "process-map", "ORDER",
-      "In which order processes are numbered, as launchers fill hosts in it: "
-      "replicas of a rank beside each other, ranks of pipelines, or pairs: "
-      "ranks of pipelines in the order 0, P-1, 1, P-2, ...; auto: where there "
-      "are several hosts, or ranks are not alike, pairs for bpipe, and " +
-          std::string(isPlanned ? "of pipelines and replicas the one with the "
-                                  "shorter step"
-                                : "pipelines otherwise") +
-          "; elsewhere replicas",
+      ("In which order processes are numbered, as launchers fill hosts in "
+       "it: replicas of a rank beside each other, ranks of pipelines, or "
+       "pairs: ranks of pipelines in the order 0, P-1, 1, P-2, ...; auto: " +
+       automatic)
+          .str(),
       "auto"};
 }
 

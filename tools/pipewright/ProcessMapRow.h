@@ -14,8 +14,12 @@
 
 namespace pipewright::tool {
 
-/// `--process-map`; where `isPlanned`, what `auto` is depends on plans.
-OptionSpelling processMapSpelling(bool isPlanned = false);
+/// `--process-map`, and what a command makes of `auto`.
+OptionSpelling processMapSpelling(llvm::StringRef automatic);
+/// Where several are tried.
+inline constexpr llvm::StringLiteral kShortestProcessMap =
+    "the one with the shortest step, where there are several hosts or ranks "
+    "are not alike";
 
 /// None: auto.
 llvm::Error readProcessMap(const OptionSpelling &row, const OptionValues &given,

@@ -178,7 +178,7 @@ const std::vector<OptionRow<ListOptions>> &tool::listRows() {
         option::count([](ListOptions &options) -> int64_t & {
           return options.sizes.replicas;
         })},
-       {processMapSpelling(),
+       {processMapSpelling(kShortestProcessMap),
         [](const OptionSpelling &row, const OptionValues &given,
            ListOptions &options) {
           return readProcessMapOfMachine(row, given, options.sizes.processMap);

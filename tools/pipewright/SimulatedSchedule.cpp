@@ -161,12 +161,6 @@ static llvm::Error setCosts(SimulatedSchedule &result,
     llvm::Expected<TaskCosts> costs = given.costsOf(result.schedule);
     if (!costs)
       return costs.takeError();
-    if (int64_t each = given.stagesPerRow(result.schedule); each > 1)
-      printMessage("remark",
-                   llvm::formatv("{0}: each row of {1} is spread evenly over "
-                                 "{2} stages",
-                                 result.name, given.describe(), each)
-                       .str());
     result.costs = std::move(*costs);
     result.times =
         given.describe() + (given.file.empty() ? " of a rank's share" : "");
@@ -246,22 +240,24 @@ static void warnOfMemory(const SimulatedSchedule &result,
   }
 }
 
-static runtime::Mesh meshOf(const NamedSchedule &named,
-                            const ScheduleOptions &options,
-                            const ScheduleTimes &times,
-                            const ScheduleSizes &sizes) {
-  runtime::Mesh mesh = {.pipe = options.ranks, .data = sizes.replicas};
-  if (sizes.processMap)
-    mesh.map = *sizes.processMap;
-  else if (times.machine)
-    mesh.map = usualProcessMap(times.machine->model, mesh.pipe, mesh.data,
-                               named.choice->stashLimit(options).has_value());
-  return mesh;
+/// Of times that are given for fewer stages than there are.
+static void tellSpread(const SimulatedSchedule &result,
+                       const ScheduleTimes &times) {
+  if (!times.tasks)
+    return;
+  if (int64_t each = times.tasks->stagesPerRow(result.schedule); each > 1)
+    printMessage("remark",
+                 llvm::formatv("{0}: each row of {1} is spread "
+                               "evenly over {2} stages",
+                               result.name, times.tasks->describe(), each)
+                     .str());
 }
 
+/// With processes numbered in that order.
 static llvm::Expected<SimulatedSchedule>
-simulateWith(const NamedSchedule &named, ScheduleOptions options,
-             const ScheduleTimes &times, const ScheduleSizes &sizes) {
+simulateOn(runtime::ProcessMap map, const NamedSchedule &named,
+           ScheduleOptions options, const ScheduleTimes &times,
+           const ScheduleSizes &sizes) {
   SimulatedSchedule result;
   result.offloads = sizes.offload > 0;
   result.name = named.name;
@@ -273,7 +269,8 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
   if (!shape)
     return shape.takeError();
   result.schedule = std::move(*shape);
-  result.mesh = meshOf(named, options, times, sizes);
+  result.mesh = {
+      .pipe = result.schedule.ranks, .data = sizes.replicas, .map = map};
   if (llvm::Error error = setCosts(result, times))
     return refuse("{0}: {1}", named.name, llvm::toString(std::move(error)));
   setStashes(result, sizes);
@@ -295,8 +292,36 @@ simulateWith(const NamedSchedule &named, ScheduleOptions options,
     return refuse("{0}: {1}", named.name,
                   llvm::toString(simulation.takeError()));
   result.simulation = std::move(*simulation);
-  warnOfMemory(result, times);
   return result;
+}
+
+/// What the user gave, or in the order with the shortest step.
+static llvm::Expected<SimulatedSchedule>
+simulateWith(const NamedSchedule &named, const ScheduleOptions &options,
+             const ScheduleTimes &times, const ScheduleSizes &sizes) {
+  std::vector<runtime::ProcessMap> maps = {
+      sizes.processMap.value_or(runtime::ProcessMap::Replicas)};
+  if (times.machine && !sizes.processMap)
+    maps = processMapsOn(times.machine->model, options.ranks, sizes.replicas,
+                         named.choice->movesStashes(options));
+  auto best = simulateOn(maps.front(), named, options, times, sizes);
+  for (const runtime::ProcessMap map : llvm::drop_begin(maps)) {
+    if (!best)
+      return best.takeError();
+    auto other = simulateOn(map, named, options, times, sizes);
+    if (!other)
+      return other.takeError();
+    if (other->simulation.globalStepTime <
+        best->simulation.globalStepTime * (1 - 1e-9))
+      best = std::move(other);
+  }
+  if (!best)
+    return best.takeError();
+  if (best->costs.hosts.processes > 0 && (maps.size() > 1 || sizes.processMap))
+    best->times += ", process-map " + std::string(nameOf(best->mesh.map));
+  tellSpread(*best, times);
+  warnOfMemory(*best, times);
+  return best;
 }
 
 llvm::Expected<SimulatedSchedule>
