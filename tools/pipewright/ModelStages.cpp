@@ -148,7 +148,9 @@ std::string ModelStages::keyOfCosts(const StagedPipelineOptions &staged) const {
 /// these, and which micro-batches recompute is a matter of the schedule.
 bool ModelStages::mayBeEstimated() const {
   const llvm::StringRef remat = options.pipelines.staged.remat;
+  // Stages of a second copy are known when stages are made.
   return !machine.isUneven() && options.taskTimes.empty() &&
+         (!options.policy.policy || options.policy->copies() == 1) &&
          !remat.contains(',') && !pipe::isWindowMode(remat);
 }
 
@@ -356,7 +358,8 @@ std::shared_ptr<const TimedSchedule> ModelStages::simulated(
     return nullptr;
   }
   const auto &[order, simulation] = **found;
-  if (!schedules::sumsAscending(order))
+  // Who names a schedule wants its sums, too.
+  if (!options.stageChoices.empty() && !schedules::sumsAscending(order))
     return nullptr;
   auto result = std::make_shared<TimedSchedule>();
   result->origin = order.origin.empty() ? schedule : order.origin;
