@@ -441,12 +441,15 @@ llvm::Error tool::checkFile(const CheckOptions &o,
   if (!replicas)
     return inFile(replicas.takeError());
   const runtime::Mesh mesh = meshOf(plan, o, *replicas);
-  if (plan.costs && plan.costs->hosts.processes > 0)
-    plan.costs->hosts.mesh = mesh;
-  else if (o.processMap && !o.machine)
+  if (plan.costs && plan.costs->hosts.processes > 0) {
+    plan.costs->hosts.mesh.map = mesh.map;
+    if (o.replicas)
+      plan.costs->hosts.mesh.data = *replicas;
+  } else if (o.processMap && !o.machine) {
     return inFile(refuse("--process-map {0} expects several hosts: those of "
                          "--machine, or of the plan's costs",
                          nameOf(*o.processMap)));
+  }
   if (o.machine)
     if (llvm::Error error = setMachine(plan, *o.machine, mesh))
       return inFile(std::move(error));
