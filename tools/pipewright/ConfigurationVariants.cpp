@@ -376,7 +376,7 @@ bool ConfigurationSearch::mayCompareSchedules(const Configuration &one,
 /// cut alone.
 void ConfigurationSearch::compareSmallWays() {
   constexpr size_t most = 16;
-  // A limit that little more would be beyond rules out cuts, too.
+  // A limit that plans come near rules out cuts, too.
   const bool isLimited =
       tooLarge > 0 || llvm::any_of(planned, [&](const Configuration &one) {
         const auto variant = opened(one);
