@@ -9,11 +9,11 @@
 #ifndef PIPEWRIGHT_PASSES_SCHEDULES_SIMULATOR_H
 #define PIPEWRIGHT_PASSES_SCHEDULES_SIMULATOR_H
 
+#include "passes/schedules/Hosts.h"
 #include "passes/schedules/Instruction.h"
 #include "passes/schedules/Schedule.h"
 #include "passes/schedules/StashWindow.h"
 #include "passes/schedules/Work.h"
-#include "runtime/core/Mesh.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
@@ -50,34 +50,6 @@ struct StageCosts {
   int64_t weightStashBytes = -1;
 
   bool operator==(const StageCosts &) const = default;
-};
-
-struct LinkCosts {
-  /// Seconds between the last byte leaving and its arrival.
-  double latency = 0;
-  /// Bytes per second of one directed link.
-  double bandwidth = std::numeric_limits<double>::infinity();
-};
-
-/// Where ranks are: hosts are filled with processes in the order of their
-/// numbers.
-struct Hosts {
-  /// Processes of one; 0: all are on one host.
-  int64_t processes = 0;
-  runtime::Mesh mesh;
-  /// Between ranks of two hosts.
-  LinkCosts network;
-
-  /// None where all of the mesh are on one host.
-  static Hosts of(int64_t processes, const runtime::Mesh &mesh,
-                  LinkCosts network);
-  /// Whether two ranks of any pipeline are on two hosts.
-  bool areApart(int32_t from, int32_t to) const;
-  /// Whether the copies of any rank in all pipelines are on several hosts.
-  bool replicasCross() const;
-
-private:
-  int64_t hostOf(int64_t rank, int64_t replica) const;
 };
 
 struct TaskCosts {
